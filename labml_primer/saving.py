@@ -1,20 +1,22 @@
 """Save a language model to one file, and load it from there.
 
 The file has the weights, the symbols of the model's text, and the configuration as JSON: sizes as
-numbers, and the classes of the parts by name. It is read with `weights_only`, so loading runs no
-code from the file. A model whose layers are not those of its configuration is refused: loaded again,
+numbers, and the classes of the parts by name. It also has tables that are computed, such as the sines
+and cosines of positions, so that they keep their type. It is read with `weights_only`, so loading runs
+no code from the file. A model whose layers are not those of its configuration is refused: loaded again,
 it would be another one.
 """
 
 import json
 from collections.abc import Iterable
-from copy import deepcopy
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 from uuid import uuid4
 
 import torch
+from torch import Tensor
+from torch.func import functional_call
 
 from labml_primer.named import Named
 from labml_primer.presets import PRESETS
@@ -50,9 +52,10 @@ def save_model(
     `parts` are the classes of its configuration that no preset uses. They are stored by name, and
     `load_model` needs them, too. An earlier file stays until the new one is complete.
 
-    Raises `TypeError` for another model than a `LanguageModel`, and `ValueError` for a part that is not a
-    class or is neither in a preset nor in `parts`, for layers that the configuration does not describe, such
-    as compiled or wrapped ones, and for symbols that are not sorted or not as many as the model's tokens.
+    Raises `TypeError` for another model than a `LanguageModel`, and if a method of a layer was replaced, such
+    as its `forward`. Raises `ValueError` for a part that is not a class or is neither in a preset nor in
+    `parts`, for layers that the configuration does not describe, such as compiled or wrapped ones, for
+    tensors without numbers, and for symbols that are not sorted or not as many as the model's tokens.
     """
     if type(model) is not LanguageModel:
         raise TypeError(
@@ -67,7 +70,12 @@ def save_model(
     parts = tuple(parts)
     config = named(model.config, known_parts(parts))
     weights = model.state_dict()
-    saved = {"config": json.dumps(config), "symbols": symbols, "weights": weights}
+    saved = {
+        "config": json.dumps(config),
+        "symbols": symbols,
+        "weights": weights,
+        "buffers": {n: x for n, x in model.named_buffers() if n not in weights},
+    }
     check_saved(model, saved, parts)
     unfinished = Path(f"{path}.{uuid4().hex}.part")
     try:
@@ -101,9 +109,13 @@ def check_saved(
     model: LanguageModel, saved: dict[str, Any], parts: Iterable[type]
 ) -> None:
     """Raise `ValueError` unless what is saved gives a model with the logits of `model`, up to rounding."""
-    weights = model.embedding.weight
+    copy, weights = share_weights(model, training=False), model.embedding.weight
+    for name, x in (saved["weights"] | saved["buffers"]).items():
+        if x.is_meta:
+            raise ValueError(f"{name} is on the device meta, so it has no numbers")
     try:
         again = made(saved, parts).to(weights.device)
+        computed = dict(made({**saved, "buffers": {}}, parts).named_buffers())
     except RuntimeError as error:
         raise ValueError(
             "the model has other layers than its configuration says, as compiled or wrapped ones, so it "
@@ -114,20 +126,38 @@ def check_saved(
             "layers of the model share parameters that its configuration does not share, so a loaded "
             "model would train them differently; save its state_dict() instead"
         )
+    for name, table in computed.items():
+        kept = saved["buffers"].get(name, table).to(table)
+        same = kept.shape == table.shape
+        if not (same and (kept - table).abs().max() <= 0.01 * table.abs().max()):
+            raise ValueError(f"{name} is not the table that the configuration computes")
     length = min(model.config.max_seq, 512)  # logits of more tokens may not fit
     tokens = torch.arange(length, device=weights.device)[None]
     tokens %= model.config.vocab_size
-    if weights.dtype in (torch.bfloat16, torch.float16):
-        # Their own rounding would hide a layer that computes something else.
-        model, again = deepcopy(model).float(), again.float()
-    logits = share_weights(model, training=False)(tokens)
-    limit = torch.finfo(logits.dtype).eps ** 0.5 * logits.abs().max()
-    apart = (again(tokens) - logits).abs().max()
+    logits, others = (
+        functional_call(each, in_single_precision(each), (tokens,))
+        for each in (copy, again)
+    )
+    limit = torch.finfo(torch.float32).eps ** 0.5 * logits.abs().max()
+    apart = (others - logits).abs().max()
     if apart > limit:  # not if a training that failed made them `nan`
         raise ValueError(
-            "a layer is not that of the model's configuration: loaded again, the model would give other "
-            "logits; name its parts in the configuration"
+            "a layer is not that of the model's configuration, or a hook changes it: loaded again, the model "
+            "would give other logits; name its parts in the configuration"
         )
+
+
+def in_single_precision(model: LanguageModel) -> dict[str, Tensor]:
+    """Return parameters and buffers in single precision at least.
+
+    The rounding of logits in half precision would hide a layer that computes something else.
+    """
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    return {
+        name: x.to(torch.promote_types(x.dtype, torch.float32))
+        for name, x in tensors
+        if x.is_floating_point()
+    }
 
 
 def made(saved: dict[str, Any], parts: Iterable[type]) -> LanguageModel:
@@ -136,9 +166,14 @@ def made(saved: dict[str, Any], parts: Iterable[type]) -> LanguageModel:
     for name, value in values.items():
         if isinstance(value, str):
             values[name] = known[value]
-    with torch.random.fork_rng(devices=[]):  # the new weights are replaced at once
+    # The new weights are replaced at once.
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         model = LanguageModel(Config(**values))
     model.load_state_dict(saved["weights"], assign=True)
+    tables = saved.get("buffers", {})
+    for name in tables.keys() & dict(model.named_buffers()).keys():
+        layer, _, own = name.rpartition(".")
+        setattr(model.get_submodule(layer), own, tables[name])
     return model.eval()
 
 
@@ -154,7 +189,8 @@ def load_model(
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except (UnpicklingError, KeyError, EOFError, RuntimeError):
         saved = None
-    if not isinstance(saved, dict) or set(saved) != {"config", "symbols", "weights"}:
+    needed = {"config", "symbols", "weights"}
+    if not isinstance(saved, dict) or set(saved) - {"buffers"} != needed:
         raise ValueError(f"{path} was not written by save_model, or is damaged")
     parts = tuple(parts)
     known = known_parts(parts)

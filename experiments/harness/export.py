@@ -31,6 +31,7 @@ from experiments.records.runs import REPORTED_PLAYS, read_results
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution, SquaredReLU
 from labml_primer.training.corpus import load_corpus
 from labml_primer.training.loop import held_out_loss
+from labml_primer.transformer.cache_check import refuse_replaced
 from labml_primer.transformer.language_model import LanguageModel
 
 PLAN = "live"
@@ -81,8 +82,10 @@ def model_file(
 ) -> bytes:
     """Return a file with a model's weights. `facts` are added to its header.
 
-    With `eight_bits` off all tensors have 32 bits, which only tests need.
+    With `eight_bits` off all tensors have 32 bits, which only tests need. Raises `TypeError` if a method of a
+    layer was replaced, because the file has weights alone.
     """
+    refuse_replaced(model)
     config, weights = model.config, model.state_dict()
     kernels = [m for m in model.modules() if isinstance(m, SpatialDepthWiseConvolution)]
     data = b"".join(packed(weights, eight_bits))

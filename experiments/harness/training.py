@@ -22,7 +22,7 @@ from experiments.harness.tasks import task_of, whole_loss
 from experiments.harness.texts import Texts, load_texts
 from labml_primer.compared.t5 import t5_rate
 from labml_primer.primer.faster import faster
-from labml_primer.training.loop import draw_windows, warmed_up_rate
+from labml_primer.training.loop import draw_windows, seed_of_step, warmed_up_rate
 
 ASKED_TO_STOP = threading.Event()
 """Set by SIGTERM. A run then finishes its step, saves a checkpoint, and raises `StoppedError`."""
@@ -182,12 +182,13 @@ class Training:
         """
         start, began = self.now(), time.perf_counter()
         run, step = self.run, self.done + 1
-        torch.manual_seed(run.seed * 1_000_003 + step + self.rank * 10**12)
+        number = seed_of_step(run.seed, step)
+        torch.manual_seed(number + self.rank * 10**12)
         for group in self.optimizer.param_groups:
             group["lr"] = rate_at(run, step)
         # The batch depends on seed and step only.
         windows = draw_windows(self.texts.train, run.batch, run.seq, run.seed, step)
-        generator = torch.Generator().manual_seed(run.seed * 1_000_003 + step)
+        generator = torch.Generator().manual_seed(number)
         inputs = [self.part(x) for x in self.task.inputs(windows, generator)]
         self.optimizer.zero_grad()
         loss = self.gradients(tuple(inputs))

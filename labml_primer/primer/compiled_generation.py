@@ -25,12 +25,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labml_primer.transformer.cache_check import LENGTHS, check_cache
+from labml_primer.transformer.cache_check import check_cache, check_lengths
 from labml_primer.transformer.generation import (
     Cache,
     CachedAttention,
     CachedDistances,
     CachedPositions,
+    CachedSlidingAttention,
     CachedWindow,
     cache_of,
     check_prompt,
@@ -66,8 +67,8 @@ class FixedAttention(Cache):
     """
     ## Attention
 
-    Write keys and values at the positions of their tokens, and hide all later places from each query. Other
-    than causal self-attention raises `TypeError`.
+    Write keys and values at the positions of their tokens, and hide all later places from each query, and
+    those before its `window`, if the layer declares one. Other than causal self-attention raises `TypeError`.
     """
 
     text: Text
@@ -92,7 +93,8 @@ class FixedAttention(Cache):
         if x is not y or mask is not None or not causal:
             raise TypeError("a cache of fixed length is for causal self-attention")
         places = torch.arange(self.text.length, device=x.device)
-        visible = places <= self.text.positions(x)[:, None]  # [queries, length]
+        back = self.text.positions(x)[:, None] - places  # [queries, length]
+        visible = (back >= 0) & (back < getattr(self, "window", self.text.length))
         layer: Any = super()
         output: Tensor = layer.forward(x, y, visible)
         return output
@@ -144,6 +146,7 @@ class FixedModel(Cache):
 
 FIXED: dict[type[Cache], type[Cache]] = {
     CachedAttention: FixedAttention,
+    CachedSlidingAttention: FixedAttention,
     CachedPositions: FixedPositions,
     CachedDistances: FixedDistances,
     CachedWindow: CachedWindow,  # its size never changes
@@ -209,7 +212,7 @@ def check_fixed(model: nn.Module, tokens: Tensor) -> None:
     ({py:meth}`~labml_primer.transformer.generation.CachedModel.check`).
     """
     plain, *others = (share_weights(model, training=False) for _ in range(3))
-    length = max(*LENGTHS, plain.config.max_seq)
+    length = max(*check_lengths(plain), plain.config.max_seq)
     fixed = [add_fixed_caches(each, Text(length, tokens.device)) for each in others]
     check_cache(plain, fixed, (tokens,), {})
 

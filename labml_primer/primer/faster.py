@@ -44,6 +44,7 @@ from labml_primer.primer.variations import (
     SpatialDepthWiseSharedConvolution,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.cache_check import replaced_method
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -120,18 +121,21 @@ if __name__ == "__main__":
     display(Table(("operation", "copies"), rows))
 
 
-def by_hand() -> bool:
+def by_hand(*inputs: Tensor) -> bool:
     """
     ## Where the plain formula stays
 
     Return whether to use a gradient written by hand. `torch.compile` fuses the plain formula itself. Function
-    transforms (`torch.func.vmap`, `grad`, `jvp` and others) and forward-mode differentiation rewrite the
-    operations of a formula, which does not work with operations in place. In all of these the layers below
-    compute the plain formula.
+    transforms (`torch.func.vmap`, `grad`, `jvp` and others) and forward-mode differentiation, where an input
+    has a *tangent*, rewrite the operations of a formula, which does not work with operations in place. In all
+    of these the layers below compute the plain formula.
     """
-    transformed = torch._C._are_functorch_transforms_active()
-    forward_mode = forward_ad._current_level >= 0
-    return not (torch.compiler.is_compiling() or transformed or forward_mode)
+    if torch.compiler.is_compiling():
+        return False
+    # PyTorch has no public name for this. In a version without the private one, the plain formula stays.
+    transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+    tangents = (forward_ad.unpack_dual(x).tangent for x in inputs)
+    return not transformed() and all(tangent is None for tangent in tangents)
 
 
 class SquaredReLUFunction(torch.autograd.Function):
@@ -166,7 +170,7 @@ class FasterSquaredReLU(SquaredReLU):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        return SquaredReLUFunction.apply(x) if by_hand() else super().forward(x)
+        return SquaredReLUFunction.apply(x) if by_hand(x) else super().forward(x)
 
 
 class CausalSum(torch.autograd.Function):
@@ -228,7 +232,8 @@ class FasterConvolution(SpatialDepthWiseConvolution):
     def forward(self, x: Tensor) -> Tensor:
         # Under `torch.autocast`, `x` may have a narrower type than the kernel.
         weight = self.weight.to(x.dtype)
-        y = CausalSum.apply(x, weight) if by_hand() else super().forward(x)
+        hand = by_hand(x, weight)
+        y = CausalSum.apply(x, weight) if hand else super().forward(x)
         bias: Tensor | None = getattr(self, "bias", None)
         return y if bias is None else y + bias.to(y.dtype)
 
@@ -253,7 +258,8 @@ class MergedConvolution(nn.Module):
 
     def forward(self, x: Tensor, *convolutions: Any) -> Tensor:
         weight = self.joined([conv.weight for conv in convolutions]).to(x.dtype)
-        y = CausalSum.apply(x, weight) if by_hand() else causal_sum(x, weight)
+        hand = by_hand(x, weight)
+        y = CausalSum.apply(x, weight) if hand else causal_sum(x, weight)
         if hasattr(convolutions[0], "bias"):
             y = y + self.joined([conv.bias for conv in convolutions]).to(y.dtype)
         return y
@@ -267,18 +273,18 @@ def can_merge(*convolutions: nn.Module) -> bool:
     experiment has replaced one by something else, each computes for itself. They also do if one has a hook or
     a `forward` of its own, because these expect a call each. (Hooks of PyTorch for all modules see the merged
     convolution as a module.)
+
+    A module has dictionaries of its parameters, buffers, children and hooks. Here all but the first should be
+    empty.
     """
     kinds = {
         (type(conv), getattr(conv, "kernel_size", 0), hasattr(conv, "bias"))
         for conv in convolutions
     }
-    return len(kinds) == 1 and not any(
-        not isinstance(conv, FasterConvolution)
-        or is_changed(conv)
-        or conv._forward_pre_hooks
-        or conv._forward_hooks
-        or conv._backward_pre_hooks
-        or conv._backward_hooks
+    return len(kinds) == 1 and all(
+        isinstance(conv, FasterConvolution)
+        and not replaced_method(conv)
+        and sum(isinstance(x, dict) and len(x) > 0 for x in vars(conv).values()) == 1
         for conv in convolutions
     )
 
@@ -331,8 +337,8 @@ def faster(model: Model) -> Model:
     operation is not rounded by itself.
 
     Only layers of exactly these classes are replaced. A subclass may compute something else, so it stays as
-    it is. So does a layer with a parametrization, such as weight normalization, or with a `forward` of its
-    own.
+    it is. So does a layer with a parametrization, such as weight normalization, or with a method, such as
+    `forward`, that was replaced on this one object.
     """
     return cast(Model, swap_layers(swap_layers(model, faster_form), merged_form))
 
@@ -350,12 +356,12 @@ def swap_layers(model: nn.Module, form: Callable[[nn.Module], nn.Module]) -> nn.
 def faster_form(layer: nn.Module) -> nn.Module:
     """Return the faster version of `layer`, or `layer` itself if there is none."""
     kind = FASTER_FORMS.get(type(layer))
-    return layer if kind is None or is_changed(layer) else twin(layer, kind)
+    return layer if kind is None or replaced_method(layer) else twin(layer, kind)
 
 
 def merged_form(layer: nn.Module) -> nn.Module:
     """Return attention whose convolutions can be merged in a version that does so."""
-    if type(layer) not in MERGEABLE or is_changed(layer):
+    if type(layer) not in MERGEABLE or replaced_method(layer):
         return layer
     attention = cast(MultiDConvHeadAttention, layer)
     three = attention.query_conv, attention.key_conv, attention.value_conv
@@ -365,11 +371,6 @@ def merged_form(layer: nn.Module) -> nn.Module:
     size = attention.heads, attention.d_k
     merged.merged = MergedConvolution(three[0].kernel_size, size)
     return merged
-
-
-def is_changed(layer: nn.Module) -> bool:
-    """Return whether this one layer has a method of its own, in place of that of its class."""
-    return not {"forward", "project"}.isdisjoint(vars(layer))
 
 
 def twin(layer: nn.Module, kind: type[Model]) -> Model:

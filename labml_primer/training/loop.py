@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 import torch
 from torch import Tensor, nn
@@ -126,11 +127,25 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
     the same order, so they can be compared more precisely.
     """
     check_length(text, seq)
-    generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
+    generator = torch.Generator().manual_seed(seed_of_step(seed, step))
     # On the CPU, as the generator is, even if new tensors are on another device by default.
     with torch.device("cpu"):
         starts = torch.randint(len(text) - seq, (batch, 1), generator=generator)
         return text[starts + torch.arange(seq + 1)]
+
+
+def seed_of_step(seed: int, step: int) -> int:
+    """
+    Return the seed for what is random in one step of a run.
+
+    PyTorch's generator on the CPU uses 32 bits of a seed. So many are enough to keep the first 4,294 seeds
+    apart in runs of a million steps. Any other seed or step gets a *hash*, so that two steps agree by chance
+    only, with probability $2^{-32}$.
+    """
+    if 0 <= seed < 4294 and 0 <= step < 1_000_003:
+        return seed * 1_000_003 + step
+    digest = sha256(f"{seed} {step}".encode()).digest()
+    return int.from_bytes(digest[:4])
 
 
 if __name__ == "__main__":
@@ -215,13 +230,13 @@ def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
 
     At first it must be small, because the optimizer's averages (below) are based on a few noisy batches.
     Later it must fall, because steps of constant size jump around the minimum instead of reaching it. Steps
-    count from 1, and $w$ is `warmup`.
+    count from 1 (at step 0, before the first, the rate is 0), and $w$ is `warmup`.
 
     :::{deviation} the Transformer's paper, section 5.3
     It derives the peak from the model's width, $1 / \sqrt{d_\text{model}\, w}$. Here the peak is an argument.
     :::
     """
-    return rate * min(step / warmup, math.sqrt(warmup / step))
+    return rate * min(step / warmup, math.sqrt(warmup / max(step, 1)))
 
 
 if __name__ == "__main__":
@@ -304,6 +319,16 @@ class History:
     seconds: list[float] = field(default_factory=list)
 
 
+@contextmanager
+def kept_in_error(history: History) -> Iterator[None]:
+    """Give what ends a block early an attribute `history`, so that nothing that was measured is lost."""
+    try:
+        yield
+    except BaseException as stop:
+        vars(stop)["history"] = history
+        raise
+
+
 def train(
     model: nn.Module,
     corpus: Corpus,
@@ -329,7 +354,8 @@ def train(
     again, unless it has another `seed`.
 
     Raises `ValueError` for impossible settings, and `FloatingPointError` as soon as a loss is infinite or not
-    a number.
+    a number. This error, and the `KeyboardInterrupt` of Ctrl-C, have what was measured until then as their
+    attribute `history`.
     """
     for label, number in (("steps", steps), ("batch", batch), ("warmup", warmup)):
         if number < 1:
@@ -356,10 +382,11 @@ def train(
     seconds = 0.0
     # {term}`Dropout` draws from the global generator. It is seeded at each step, and restored at the end.
     borrowed = torch.random.fork_rng(range(torch.cuda.device_count()))
-    with borrowed, in_mode(model, training=True), Progress(name) as progress:
+    in_training = in_mode(model, training=True)
+    with borrowed, in_training, Progress(name) as progress, kept_in_error(history):
         for step in progress.steps(range(1, steps + 1)):
             start = clock()
-            torch.manual_seed(seed * 1_000_003 + step)
+            torch.manual_seed(seed_of_step(seed, step))
             for group in optimizer.param_groups:
                 group["lr"] = warmed_up_rate(step, rate, warmup)
             windows = draw_windows(corpus.train, batch, seq, seed, step).to(device)
@@ -383,13 +410,13 @@ def train(
             # printed. Elsewhere nothing is shown.
             progress.report(step, losses[-1])
             if step in reports:
-                history.steps.append(step)
-                history.train_loss.append(sum(losses) / len(losses))
                 held_out = held_out_loss(model, corpus.validation, batch, seq)
                 if not math.isfinite(held_out):
                     raise FloatingPointError(
                         f"{name}: the validation loss is {held_out} at step {step}"
                     )
+                history.steps.append(step)
+                history.train_loss.append(sum(losses) / len(losses))
                 history.validation_loss.append(held_out)
                 history.seconds.append(seconds)
                 losses.clear()

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from inspect import isfunction
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 LENGTHS = (64, 32, 8, 2)
-"""How many tokens the check reads: the first of these numbers that the model can read."""
+"""How many tokens the check reads, unless a layer declares a longer window: the first number that works."""
 
 TOLERANCE = {torch.float64: 1e-5, torch.float32: 2e-3, torch.float16: 0.03}
 """The relative error that rounding may cause. For narrower types, such as `bfloat16`, it is 0.1."""
@@ -25,6 +26,33 @@ class Call(NamedTuple):
 
 Calls = dict[tuple[str, int], Call]
 """Calls by the name of the layer and a number, in the order in which they ended."""
+
+
+def window_of(layer: object) -> int:
+    """Return on how many positions an output depends, by the layer's word, or zero."""
+    size = getattr(layer, "kernel_size", getattr(layer, "window", 0))
+    return size if isinstance(size, int) else 0
+
+
+def check_lengths(model: nn.Module) -> list[int]:
+    """Return how many tokens to try to read. The longest window ends in the first."""
+    windows = [window_of(layer) + 4 for layer in model.modules()]
+    return [max(*LENGTHS, *windows), *LENGTHS]
+
+
+def replaced_method(layer: object) -> str:
+    """Return the name of a method that this object has, and not its class, or ""."""
+    names = (n for n in vars(layer) if isfunction(getattr(type(layer), n, None)))
+    return next(names, "")
+
+
+def refuse_replaced(model: nn.Module) -> None:
+    """Raise `TypeError` if a method of a layer was replaced."""
+    for name, layer in named_layers(model):
+        # `torch.compile` wraps a layer, `_orig_mod`, and replaces a method of the wrapper.
+        if (method := replaced_method(layer)) and not hasattr(layer, "_orig_mod"):
+            why = f"its {method} was replaced, and may call the layer, not a copy"
+            raise TypeError(f"{name} cannot be copied: {why}; del layer.{method}")
 
 
 @torch.no_grad()
@@ -53,10 +81,9 @@ def check_cache(
         each = {key: text if x is given[0] else x for key, x in kwargs.items()}
         model(*(text if x is given[0] else x for x in args), **each)
 
-    replaced = {name for name, layer in named_layers(plain) if "forward" in vars(layer)}
     whole = watch(plain)
     with torch.random.fork_rng([given[0].device] if given[0].is_cuda else []):
-        for length in LENGTHS:
+        for length in check_lengths(plain):
             text = random_text(given[0], length)
             whole.clear()
             try:
@@ -93,10 +120,8 @@ def check_cache(
         read(plain, text)
         if first_wrong(first, [whole], length - 1, length):
             return unchecked(plain, "its results are random")
-        reason = "it reads other tokens than it declares"
-        if wrong in replaced:
-            reason = "its forward was replaced, and the new one calls the layer itself"
-        elif (wrong, 1) in first:
+        reason = "it reads other tokens than it declares (the last ones, its `window`)"
+        if (wrong, 1) in first:
             reason = "it is called twice per text"
         raise TypeError(f"{wrong} cannot be cached: {reason}")
 
@@ -137,8 +162,9 @@ def watch(model: nn.Module) -> Calls:
         return outputs
 
     for name, layer in named_layers(model):
-        buffers = {k: b if b is None else b.clone() for k, b in layer._buffers.items()}
-        vars(layer).update(_buffers=buffers, _forward_hooks={}, _forward_pre_hooks={})
+        for buffer, value in list(layer.named_buffers(recurse=False)):
+            setattr(layer, buffer, value.clone())
+        vars(layer).update(_forward_hooks={}, _forward_pre_hooks={})
         vars(layer)["forward"] = partial(run, name, layer.forward)
     return calls
 

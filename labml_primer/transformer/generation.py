@@ -37,7 +37,11 @@ import torch
 from torch import Tensor, nn
 
 from labml_primer.training.loop import in_mode
-from labml_primer.transformer.cache_check import check_cache
+from labml_primer.transformer.cache_check import (
+    check_cache,
+    refuse_replaced,
+    window_of,
+)
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
@@ -232,7 +236,8 @@ class Growing:
     ## A tensor that grows
 
     Store the keys or values of the tokens so far, `[batch, seq, ...]`. The buffer doubles when it is full, so
-    that appending a token does not copy all earlier ones each time.
+    that appending a token does not copy all earlier ones each time. A backward pass needs the tensors as they
+    were, so with gradients every call copies.
     """
 
     def __init__(self) -> None:
@@ -247,12 +252,15 @@ class Growing:
         if len(new) != len(self.buffer):
             sizes = f"a batch of {len(new)} after one of {len(self.buffer)}"
             raise ValueError(f"{sizes}: a cache keeps all its texts")
+        self.length = end
+        if torch.is_grad_enabled():
+            self.buffer = torch.cat([self.buffer[:, :before], new], dim=1)
+            return self.buffer
         if end > self.buffer.size(1):
             longer = new.new_empty(len(new), 2 * end, *new.shape[2:])
             longer[:, :before] = self.buffer[:, :before]
             self.buffer = longer
         self.buffer[:, before:end] = new
-        self.length = end
         return self.buffer[:, :end]
 
 
@@ -273,24 +281,48 @@ class CachedAttention(Cache):
     ### Attention: keep keys and values
 
     As above, for attention of any class: compute keys and values of the new tokens only, and return those of
-    the whole text. An attention that declares a `window` attends to that many positions at most, so it gets
-    no more. Cross-attention raises `TypeError`, because its keys never grow.
+    the whole text. Cross-attention raises `TypeError`, because its keys never grow.
     """
 
     def start(self) -> None:
         self.past_keys, self.past_values = Growing(), Growing()
-        self.reach = getattr(self, "window", None)
 
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if x is not y:
             raise TypeError("cross-attention has no cache; cached is for decoders")
         layer: Any = super()
         query, key, value = layer.project(x, y)
-        key, value = self.past_keys.append(key), self.past_values.append(value)
-        if self.reach is not None:
-            first = max(0, key.size(1) - x.size(1) - self.reach + 1)
-            key, value = key[:, first:], value[:, first:]
-        return query, key, value
+        return query, self.past_keys.append(key), self.past_values.append(value)
+
+
+class CachedSlidingAttention(CachedAttention):
+    """
+    ### Attention with a window
+
+    :::{deeper}
+    For layers of your own.
+    :::
+
+    An attention that declares a `window` attends to that many positions, the last of them its own, so it gets
+    no more keys. Each query has other ones, so after the first call it reads one token at a time.
+    """
+
+    window: int
+
+    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = super().project(x, y)
+        seen = self.window + x.size(1) - 1
+        return query, key[:, -seen:], value[:, -seen:]
+
+    def forward(self, x: Tensor, *others: Any, **named: Any) -> Any:
+        layer: Any = super()
+        if not self.past_keys.length:
+            return layer.forward(x, *others, **named)
+        steps = [
+            layer.forward(part, *(part if y is x else y for y in others), **named)
+            for part in x.split(1, dim=1)
+        ]
+        return torch.cat(steps, dim=1)
 
 
 class CachedWindow(Cache):
@@ -320,12 +352,6 @@ class CachedWindow(Cache):
         layer: Any = super()
         y: Tensor = layer.forward(x, *others)
         return y[:, self.back :]
-
-
-def window_of(layer: object) -> int:
-    """Return on how many positions an output depends, by the layer's own word, or zero."""
-    size = getattr(layer, "kernel_size", getattr(layer, "window", 0))
-    return size if isinstance(size, int) else 0
 
 
 class CachedPositions(Cache):
@@ -386,10 +412,12 @@ def cache_of(layer: nn.Module) -> type[Cache] | None:
     | `tokens_before` | positions inside attention | the number of tokens |
     | a number `kernel_size` or `window` | a causal convolution, or similar | its last inputs |
 
-    All other layers should treat each position separately, and need no cache.
+    All other layers should treat each position separately, and need no cache. {doc}`/book/pages/use` has a
+    layer of one's own with a window.
     """
     if hasattr(type(layer), "project") and hasattr(layer, "d_k"):
-        return CachedAttention
+        sliding = isinstance(getattr(layer, "window", None), int)
+        return CachedSlidingAttention if sliding else CachedAttention
     if isinstance(getattr(layer, "encoding", None), Tensor):
         return CachedPositions
     if hasattr(layer, "tokens_before"):
@@ -426,7 +454,11 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
     Caches are added to such a copy, so they belong to one text, and the model itself does not change. It
     can generate other texts or be trained at the same time. A copy of a compiled model is not compiled,
     because `torch.compile` would compile it again as the cache grows.
+
+    Raises `TypeError` if a method of a layer was replaced, such as its `forward` by one with gradient
+    checkpointing or a timer: the new one may call the layer, and not its copy.
     """
+    refuse_replaced(model)
     copies: dict[nn.Module | None, Any] = {None: None}
     for layer in model.modules():
         copies[layer] = copy = object.__new__(type(layer))
@@ -463,12 +495,13 @@ class CachedModel(nn.Module):
     `cached` again.
 
     The copy, `cached(model).model`, shares the weights of `model` and is in evaluation mode; `model` does not
-    change. What a layer of the copy writes into its attributes is the copy's. Plain `generate` gives a model
-    the whole text at each step, so it does not take a cached one.
+    change. What a layer of the copy writes into its attributes is the copy's. Hooks get the new tokens alone.
+    Plain `generate` gives a model the whole text at each step, so it does not take a cached one.
 
     Raises `RuntimeError` if a call failed before, because a part of the text is missing, and in training
-    mode. Raises `TypeError` for layers that need earlier tokens in a way that is not in the table above, and
-    `ValueError` if the size of the batch changes.
+    mode. Raises `TypeError` for layers that need earlier tokens in a way that is not in the table above, or
+    whose `forward` was replaced, and `ValueError` if the size of the batch changes. A layer that reads more
+    than 60 tokens back **and does not declare it** is not found, and makes the logits wrong.
     """
 
     def __init__(self, model: nn.Module):
@@ -502,8 +535,9 @@ class CachedModel(nn.Module):
 
         `check_cache` reads a random text of 64 tokens twice, as a whole and with a cache in pieces, and
         compares the results of all layers; the error names the first that differs. This takes as long as
-        about 20 tokens more, so 20% of the time for a text of 100. It cannot find a dependence on tokens more
-        than 60 back.
+        about 20 tokens more, so 20% of the time for a text of 100. If a layer declares a longer window, the
+        text is longer by that. The check cannot find a dependence on tokens more than 60 back that no layer
+        declares.
         """
         plain, *others = (
             share_weights(self.source[0], training=False) for _ in range(3)
@@ -536,7 +570,8 @@ def generate_cached(
 
     The cache belongs to this call, so it works at any time: in several threads, and during training. Raises
     `ValueError` if `tokens` is empty or `max_new_tokens` negative, and `TypeError` for a layer that the cache
-    does not know.
+    does not know or whose `forward` was replaced. A layer that reads more than 60 tokens back must declare it
+    ({py:class}`~labml_primer.transformer.generation.CachedModel`).
     """
     check_prompt(tokens, max_new_tokens)
     plain = share_weights(model, training=False)
@@ -624,6 +659,10 @@ def beam_search(
 
     With $\alpha = 0$ it is one. The Transformer's paper uses four beams and $\alpha = 0.6$ (section 6.1).
 
+    Finished sequences are kept aside, the `beams` best of them. The search stops when no unfinished one can
+    still beat the worst of these, whatever follows: $\log P$ only falls, and the penalty is at most that of
+    `max_length`. This is the rule of the paper's own code, Tensor2Tensor.
+
     `tokens` is `[batch, seq]`. `next_logits` maps beginnings `[batch * beams, length]` to logits of the next
     token, `[batch * beams, vocab_size]`. Returns the continuations `[batch, beams, length]`, best first, and
     their log-probabilities `[batch, beams]`, not divided by the penalty. Each includes `end`, followed by
@@ -635,52 +674,68 @@ def beam_search(
     if max_length < 0:
         raise ValueError(f"max_length {max_length} is negative")
     batch, seq = tokens.shape
-    tokens = tokens.repeat_interleave(beams, dim=0)
+    tokens = tokens[:, None].expand(batch, beams, seq)
     # All beams start with the same tokens, so the same extensions would be found `beams` times. So all beams
     # except the first start with probability zero.
     log_p = torch.full((batch, beams), -math.inf, device=tokens.device)
+    finished = log_p.clone(), log_p.clone(), tokens  # none yet
     log_p[:, 0] = 0.0
-    length = torch.zeros_like(log_p)
-    ended = torch.zeros_like(log_p, dtype=torch.bool)
-    first_row = torch.arange(batch, device=tokens.device)[:, None] * beams
-    for _ in range(max_length):
-        step = next_logits(tokens).float().log_softmax(dim=-1)
+    length = 0
+    for length in range(1, max_length + 1):
+        step = next_logits(tokens.flatten(0, 1)).float().log_softmax(dim=-1)
+        vocab = step.size(-1)
         if step.isnan().any():
             raise ValueError("a logit is nan, so no token is the most probable one")
-        if not 0 <= padding < step.size(-1):
-            raise ValueError(
-                f"padding {padding} is not one of the {step.size(-1)} tokens"
-            )
-        step = step.unflatten(0, (batch, beams))
-        # A sequence that has ended continues with padding, at probability one. So its score stays the same,
-        # and it remains in the beam until better ones replace it.
-        step = step.masked_fill(ended[..., None], -math.inf)
-        step[..., padding].masked_fill_(ended, 0.0)
-        length += ~ended
-        total = log_p[..., None] + step  # [batch, beams, vocab]
-        score = total / length_penalty(length, alpha)[..., None]
-        # Choose the best of all beams' extensions. Each index in the flattened scores gives a beam and a
-        # token.
-        best = score.flatten(1).topk(beams).indices
-        beam, token = best // step.size(-1), best % step.size(-1)
-        # Reorder everything that belongs to the beams.
-        log_p = total.flatten(1).gather(1, best)
-        length = length.gather(1, beam)
-        ended = ended.gather(1, beam) | (token == end)
-        rows = (first_row + beam).flatten()
-        tokens = torch.cat([tokens[rows], token.view(-1, 1)], dim=1)
-        if ended.all():
+        if not 0 <= padding < vocab:
+            raise ValueError(f"padding {padding} is not one of the {vocab} tokens")
+        total = (log_p[..., None] + step.unflatten(0, (batch, beams))).flatten(1)
+        # An index in these `beams * vocab` log-probabilities gives a beam and a token.
+        ends = torch.arange(total.size(1), device=tokens.device) % vocab == end
+        best, unfinished = total.topk(beams), total.masked_fill(ends, -math.inf)
+        # Of the best extensions, those that end are finished.
+        ended = best.values.masked_fill(~ends[best.indices], -math.inf)
+        score = ended / length_penalty(length, alpha)
+        complete = extended(tokens, best.indices, vocab)
+        padded = nn.functional.pad(finished[2], (0, 1), value=padding)
+        finished = best_of((*finished[:2], padded), (score, ended, complete))
+        # The best of those that do not end are extended again.
+        log_p, chosen = unfinished.topk(beams)
+        tokens = extended(tokens, chosen, vocab)
+        most = max(length_penalty(n, alpha) for n in (length + 1, max_length))
+        if (log_p[:, 0] / most <= finished[0][:, -1]).all():
             break
-    return tokens[:, seq:].unflatten(0, (batch, beams)), log_p
+    cut_off = log_p / length_penalty(length, alpha), log_p, tokens
+    _, log_p, tokens = best_of(finished, cut_off)
+    return tokens[..., seq:], log_p
 
 
-def length_penalty(length: Tensor, alpha: float) -> Tensor:
+def extended(tokens: Tensor, chosen: Tensor, vocab: int) -> Tensor:
+    """Return `[batch, beams, length + 1]`: each number that was chosen is `beam * vocab + token`."""
+    beam = (chosen // vocab)[..., None].expand(-1, -1, tokens.size(-1))
+    return torch.cat([tokens.gather(1, beam), (chosen % vocab)[..., None]], dim=-1)
+
+
+Beams = tuple[Tensor, Tensor, Tensor]
+"""Scores and log-probabilities `[batch, beams]`, best first, and tokens `[batch, beams, length]`."""
+
+
+def best_of(some: Beams, others: Beams) -> Beams:
+    """Return the best by score, as many as there are in one of the two."""
+    score, log_p, tokens = (
+        torch.cat(pair, dim=1) for pair in zip(some, others, strict=True)
+    )
+    score, best = score.topk(some[0].size(1))
+    rows = best[..., None].expand(-1, -1, tokens.size(-1))
+    return score, log_p.gather(1, best), tokens.gather(1, rows)
+
+
+def length_penalty(length: int, alpha: float) -> float:
     """
     ## Length penalty
 
-    Return the penalty of {py:func}`~labml_primer.transformer.generation.beam_search` for a tensor of lengths.
+    Return the penalty of {py:func}`~labml_primer.transformer.generation.beam_search` for a number of tokens.
     """
-    return ((5 + length) / 6) ** alpha
+    return float(((5 + length) / 6) ** alpha)
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
     angle = torch.outer(position, omega)  # [seq, d_model / 2]
     # The sine and the cosine of a pair are neighbours: features $2k$ and $2k + 1$.
     pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # [seq, d_model / 2, 2]
-    encoding = pairs.flatten(1).to(torch.get_default_dtype())
-    return encoding.to(torch.get_default_device())
+    new = torch.empty(0)  # of the default type, on the default device
+    return pairs.flatten(1).to(new)
 
 
 if __name__ == "__main__":

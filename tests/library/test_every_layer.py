@@ -146,6 +146,10 @@ def test_memory_order_of_input_does_not_matter(layer: Layer) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_stays_half_and_close(layer: Layer, dtype: torch.dtype) -> None:
     module, x = layer.make().double(), layer.input(3, 7)
+    if any(isinstance(part, nn.RMSNorm) for part in module.modules()):
+        small = torch.full((1,), 1e-2, dtype=dtype)
+        if nn.RMSNorm(1).to(dtype)(small) < 0.9:
+            pytest.skip("an early PyTorch: in half precision its RMSNorm is another")
     x = x.to(dtype) if x.is_floating_point() else x
     exact = module(x.double() if x.is_floating_point() else x)
     rounded = module.to(dtype)(x)

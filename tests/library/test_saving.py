@@ -11,13 +11,17 @@ import pytest
 import torch
 from catalogue import CONFIGS, LAYERS
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from labml_primer import PRESETS, SIZES, LanguageModel, load_model, save_model
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.primer.faster import faster
 from labml_primer.primer.variations import MultiDSharedConvHeadAttention
+from labml_primer.saving import classes_of, known_parts
+from labml_primer.since.rotary import POSITIONS, SmallPositionalEncoding, sinusoidal
 from labml_primer.training import corpus as corpus_module
 from labml_primer.training.corpus import load_corpus
+from labml_primer.transformer.language_model import Config
 
 every = pytest.mark.parametrize("name", list(PRESETS))
 
@@ -52,6 +56,107 @@ def test_a_saved_model_keeps_its_type_and_is_read_without_running_code(
     loaded, _ = load_model(tmp_path / "model.pt")
     assert {w.dtype for w in loaded.parameters()} == {torch.bfloat16}
     assert all(w.requires_grad for w in loaded.parameters())
+
+
+MODELS = {
+    f"{name}, {positions}": change(CONFIGS[name])
+    for name in PRESETS
+    for positions, change in POSITIONS.items()
+    if positions in ("learned", "sinusoidal") or name in ("primer-ez", "transformer")
+}
+
+
+def used_parts(config: Config) -> list[type]:
+    """The classes of a configuration that no preset uses, and no name twice."""
+    known = known_parts()
+    return [c for c in classes_of(config) if known.get(c.__name__) is not c]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_any_type_is_loaded_with_the_type_of_all_its_tensors(
+    name: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = LanguageModel(MODELS[name]).to(dtype).eval()
+    parts, tokens = used_parts(model.config), LAYERS["primer-ez"].input(2, 7)
+    save_model(model, tmp_path / "model.pt", parts=parts)
+    with torch.device("meta"):  # as new tensors may be
+        loaded, _ = load_model(tmp_path / "model.pt", parts=parts)
+    pairs = zip(loaded.buffers(), model.buffers(), strict=True)
+    assert all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+    logits = loaded(tokens)
+    assert logits.dtype == dtype and torch.equal(logits, model(tokens))
+
+
+def test_a_table_of_positions_in_another_type_than_the_weights_keeps_it(
+    tmp_path: Path,
+) -> None:
+    model = LanguageModel(sinusoidal(CONFIGS["primer-ez"])).bfloat16()
+    model.positions.float()
+    parts = [SmallPositionalEncoding]
+    save_model(model, tmp_path / "model.pt", parts=parts)
+    loaded, _ = load_model(tmp_path / "model.pt", parts=parts)
+    assert loaded.positions.encoding.dtype == torch.float32
+    assert loaded.embedding.weight.dtype == torch.bfloat16
+
+
+def test_a_file_without_tables_as_earlier_versions_wrote_it_is_loaded(
+    tmp_path: Path,
+) -> None:
+    model, path = LanguageModel(sinusoidal(CONFIGS["primer-ez"])), tmp_path / "model.pt"
+    parts, tokens = [SmallPositionalEncoding], LAYERS["primer-ez"].input(2, 7)
+    save_model(model, path, parts=parts)
+    saved = torch.load(path, weights_only=True)
+    del saved["buffers"]
+    torch.save(saved, path)
+    loaded, _ = load_model(path, parts=parts)
+    assert torch.equal(loaded(tokens), model.eval()(tokens))
+
+
+def test_a_model_made_on_meta_is_saved_when_it_has_all_its_numbers(
+    tmp_path: Path,
+) -> None:
+    config, path = sinusoidal(CONFIGS["primer-ez"]), tmp_path / "model.pt"
+    parts, weights = [SmallPositionalEncoding], LanguageModel(config).state_dict()
+    with torch.device("meta"):
+        model = LanguageModel(config)
+    with pytest.raises(ValueError, match="weight is on the device meta, so it has no"):
+        save_model(model, path, parts=parts)
+    model.load_state_dict(weights, assign=True)
+    with pytest.raises(ValueError, match=r"positions\.encoding is on the device meta"):
+        save_model(model, path, parts=parts)
+    model.to_empty(device="cpu")
+    model.load_state_dict(weights)
+    model.positions.encoding.fill_(7)  # `to_empty` leaves any numbers there
+    with pytest.raises(ValueError, match=r"positions\.encoding is not the table"):
+        save_model(model, path, parts=parts)
+    model.positions.encoding = LanguageModel(config).positions.encoding
+    save_model(model, path, parts=parts)
+    assert not any(x.is_meta for x in load_model(path, parts=parts)[0].buffers())
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("part", ["", "blocks.0", "blocks.1.attention.query_conv"])
+def test_a_replaced_forward_is_the_reason_if_it_keeps_a_model_from_being_saved(
+    part: str, training: bool, tmp_path: Path
+) -> None:
+    model, path = model_of("primer-ez").train(training), tmp_path / "model.pt"
+    layer = model.get_submodule(part)
+    layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)  # type: ignore[method-assign]
+    with pytest.raises(
+        TypeError, match=r"its forward was replaced.*del layer\.forward"
+    ):
+        save_model(model, path)
+    del layer.forward
+    save_model(model, path)
+
+
+def test_a_hook_that_changes_an_output_is_named_as_a_reason(tmp_path: Path) -> None:
+    model = model_of("primer-ez")
+    model.blocks[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
+    with pytest.raises(ValueError, match="or a hook changes it"):
+        save_model(model, tmp_path / "model.pt")
 
 
 def test_a_part_that_no_preset_uses_is_named_when_saving_and_when_loading(

@@ -4,26 +4,41 @@ import re
 import subprocess
 import sys
 import venv
+from dataclasses import replace
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 import from_outside
 import pytest
+import torch
+
+from labml_primer import PRESETS, LanguageModel
+from labml_primer.primer.primer import PrimerNorm
+from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
+from labml_primer.transformer.embedding import Embedding
+from labml_primer.transformer.generation import cached
+from labml_primer.transformer.positional_encoding import LearnedPositionalEncoding
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "pages" / "use.md").read_text(encoding="utf-8")
 WRITTEN = 20  # tokens; the page's 100 take five times as long
+SPARED = (
+    *(torch.nn.Embedding, torch.nn.LayerNorm, torch.nn.RMSNorm, Embedding, PrimerNorm),
+    *(LearnedPositionalEncoding, SpatialDepthWiseConvolution),
+)
 TEXT = "The cat sat on the mat. The dog sat on the log.\n" * 60
 
 
 def blocks() -> list[str]:
     """The page's code: choose a model, train, generate, save, load."""
     found = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert len(found) == 5
-    trained = found[1].replace("steps=1000", "steps=10")
-    generated = found[2].replace("prompt, 100,", f"prompt, {WRITTEN},")
-    assert trained != found[1] and generated != found[2]
-    return [found[0], trained, generated, *found[3:]]
+    assert len(found) == 8
+    choose, train, stop, generate, save, load, *own = found
+    trained = train.replace("steps=1000", "steps=10")
+    generated = generate.replace("prompt, 100,", f"prompt, {WRITTEN},")
+    assert trained != train and generated != generate
+    return [choose, trained, generated, save, load, stop, *own]
 
 
 def required(name: str, known: set[str]) -> set[str]:
@@ -68,7 +83,7 @@ def run(python: Path | str, code: str, place: Path, packages: Path | None) -> st
 def try_it(python: Path | str, place: Path, packages: Path | None = None) -> None:
     place.mkdir()
     (place / "my.txt").write_text(TEXT, encoding="utf-8")
-    choose, train, generate, save, load = blocks()
+    choose, train, generate, save, load, *_ = blocks()
     seed = "import torch\ntorch.manual_seed(0)\n"
     done = run(
         python, "\n".join((choose, seed, train, seed, generate, save)), place, packages
@@ -87,6 +102,76 @@ def test_the_code_of_use_it_runs_with_torch_alone(tmp_path: Path) -> None:
         code = f"import importlib.util as u; print(u.find_spec({absent!r}))"
         assert run(sys.executable, code, tmp_path, packages).strip() == "None"
     try_it(sys.executable, tmp_path / "somewhere", packages)
+
+
+def made(place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the page's code has made before its recipes: a small model, and a text to continue."""
+    monkeypatch.chdir(place)
+    (place / "my.txt").write_text(TEXT, encoding="utf-8")
+    space: dict[str, Any] = {"__name__": "page"}
+    choose, train, *_ = blocks()
+    exec(choose, space)
+    space["size"] = {"d_model": 16, "heads": 2, "d_ff": 16, "layers": 2, "max_seq": 256}
+    torch.manual_seed(0)
+    exec(train, space)
+    space["prompt"] = space["corpus"].encode("The ")[None]
+    return space
+
+
+def test_the_page_says_where_an_interrupted_training_has_its_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    space, calls = made(tmp_path, monkeypatch), []
+
+    def interrupt(*_: object) -> None:
+        calls.append(1)
+        if len(calls) == 16:
+            raise KeyboardInterrupt
+
+    space["model"].register_forward_pre_hook(interrupt)
+    exec(blocks()[5].replace("steps=1000", "steps=30"), space)
+    assert space["history"].steps == [3, 6]
+
+
+def test_the_page_has_a_layer_of_ones_own_that_is_right_with_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = made(tmp_path, monkeypatch)
+    exec(blocks()[6], space)
+    model, tokens = space["model"].double(), space["tokens"]
+    assert tokens.shape == (1, 4 + 100) and model.blocks[0].attention.window == 96
+    for weight in model.parameters():  # so that a key of 96 counts
+        torch.nn.init.normal_(weight, std=0.5)
+    reader = cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split([90, 1, 1, 10, 2], dim=1)]
+        torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+        first = tokens.clone()
+        first[:, 0] += 1
+        model.blocks[1].attention.register_forward_hook(lambda *_: torch.zeros(1))
+        assert torch.equal(model(first)[:, 96:], model(tokens)[:, 96:])
+
+
+def test_the_page_decays_matrices_and_no_norms_biases_tables_and_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = made(tmp_path, monkeypatch)
+    for name, preset in PRESETS.items():
+        config = replace(preset, vocab_size=space["corpus"].vocab_size, **space["size"])
+        model = space["model"] = LanguageModel(config)
+        exec("import torch\n" + blocks()[7], space)
+        decayed, spared = (
+            {id(weight) for weight in group["params"]}
+            for group in space["optimizer"].param_groups
+        )
+        assert not decayed & spared, name
+        assert decayed | spared == {id(weight) for weight in model.parameters()}
+        for layer in model.modules():
+            kept = {id(weight) for weight in layer.parameters(recurse=False)}
+            if isinstance(layer, torch.nn.Linear):
+                assert id(layer.weight) in decayed, (name, layer)
+            elif isinstance(layer, SPARED):
+                assert kept <= spared, (name, layer)
 
 
 @pytest.mark.slow

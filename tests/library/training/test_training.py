@@ -22,6 +22,7 @@ from sphinx_annotated.take.standalone import snippets
 from torch import Tensor, nn
 from write_notebooks import the_book
 
+from labml_primer.compared.t5 import t5_rate
 from labml_primer.training import Corpus, History, load_corpus, train
 from labml_primer.training import corpus as corpus_module
 from labml_primer.training.corpus import (
@@ -35,6 +36,8 @@ from labml_primer.training.loop import (
     held_out_loss,
     held_out_windows,
     next_character_loss,
+    seed_of_step,
+    warmed_up_rate,
 )
 from labml_primer.transformer.language_model import Config, LanguageModel
 
@@ -256,6 +259,44 @@ def test_windows_depend_only_on_seed_and_step() -> None:
         assert not torch.equal(draws[0], other)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 104])
+@pytest.mark.parametrize("step", [1, 4800, 1_000_002])
+def test_windows_of_recorded_seeds_and_steps_are_those_of_the_records(
+    seed: int, step: int
+) -> None:
+    text = the_corpus().train
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
+    starts = torch.randint(len(text) - 16, (4, 1), generator=generator)
+    expected = torch.stack([text[start : start + 17] for start in starts])
+    assert torch.equal(draw_windows(text, 4, 16, seed, step), expected)
+
+
+SEEDS = [0, 1, 42, 4293, 4294, 4295, 12345, -1, 2**32, 2**63, 1_795 * 10**15]
+
+
+def test_two_seeds_have_no_windows_in_common_and_a_seed_may_have_64_bits() -> None:
+    """Among them are the steps at which a product of seed and step, or its last 32 bits, are the same."""
+    steps = [1, 2, 45_590, 1_000_003, 1_000_004, 2_000_007, 10**9]
+    numbers = {
+        (seed, step): seed_of_step(seed, step) for seed in SEEDS for step in steps
+    }
+    assert len({number % 2**32 for number in numbers.values()}) == len(numbers)
+    text = torch.arange(10**6)
+    drawn = {
+        tuple(draw_windows(text, 2, 8, *pair).flatten().tolist()) for pair in numbers
+    }
+    assert len(drawn) == len(numbers)
+
+
+def test_a_run_takes_the_seed_of_a_clock() -> None:
+    clock = 1_795 * 10**15
+    first, same, other = (
+        numbers(short_run(small_model(dropout=0.1), seed=seed))
+        for seed in (clock, clock, clock + 1)
+    )
+    assert first == same != other
+
+
 def test_windows_are_contiguous_and_reach_both_ends_of_the_text() -> None:
     text = torch.arange(20)
     windows = draw_windows(text, 400, 16, seed=0, step=1)
@@ -450,6 +491,42 @@ def test_nan_loss_stops_the_run_and_names_the_step() -> None:
 
     with pytest.raises(FloatingPointError, match="short: the loss is nan at step 3"):
         short_run(Breaks())
+
+
+def test_what_was_measured_before_an_interruption_or_a_nan_is_in_the_error() -> None:
+    class StopsInEvaluation(StopsAt):
+        def forward(self, tokens: Tensor) -> Tensor:
+            self.left -= not self.training
+            return super().forward(tokens)
+
+    class Grows(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, self.left = small_model(), 7
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            self.left -= self.training
+            return self.model(tokens) / (self.left > 0)
+
+    whole = numbers(short_run(small_model()))
+    for model, error, measured in (
+        (StopsAt(small_model(), 7), KeyboardInterrupt, 3),
+        (StopsAt(small_model(), 1), KeyboardInterrupt, 0),
+        (StopsInEvaluation(small_model(), 2 + 16 + 2 + 5), KeyboardInterrupt, 1),
+        (Grows(), FloatingPointError, 3),
+    ):
+        with pytest.raises(error) as stopped:
+            short_run(model)
+        history = vars(stopped.value)["history"]
+        assert numbers(history) == tuple(each[:measured] for each in whole)
+        assert len(history.seconds) == measured
+
+
+@pytest.mark.parametrize("step", [0, 1, 99, 100, 101, 4800])
+def test_the_learning_rate_has_a_value_at_each_step(step: int) -> None:
+    expected = min(step / 100, math.sqrt(100 / step) if step else 0)
+    assert warmed_up_rate(step, 0.5, 100) == 0.5 * expected
+    assert t5_rate(step) == 0.01
 
 
 def test_an_update_that_makes_the_validation_loss_nan_is_an_error() -> None:

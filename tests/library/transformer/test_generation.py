@@ -5,8 +5,10 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from sphinx_annotated.take.standalone import snippets
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounter
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from twins import END, START, cut, sources, stirred, transformer
 from write_notebooks import the_book
 
@@ -245,6 +248,23 @@ def test_gradients_flow_through_a_piece_read_with_the_cache() -> None:
     assert all(weight.grad is not None for weight in model.parameters())
 
 
+@every
+def test_the_gradient_through_several_pieces_is_that_of_the_whole_text(
+    name: str,
+) -> None:
+    model, tokens = model_of(CONFIGS[name]), tokens_of()
+    weights, reader = list(model.parameters()), cached(model)
+    upstream = torch.randn_like(model(tokens))
+
+    def gradients(logits: Tensor) -> tuple[Tensor, ...]:
+        total = (logits * upstream).sum()
+        return torch.autograd.grad(total, weights, materialize_grads=True)
+
+    pieces = [reader(piece) for piece in tokens.split([1, 2, 3, 1, 2], dim=1)]
+    found = gradients(torch.cat(pieces, dim=1))
+    torch.testing.assert_close(found, gradients(model(tokens)))
+
+
 def test_a_cached_attention_layer_accepts_a_mask() -> None:
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(12, 3).double(), torch.randn(2, 7, 12).double()
@@ -326,6 +346,41 @@ def test_an_attention_with_a_window_is_right_with_the_cache(window: int) -> None
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
 
 
+@pytest.mark.parametrize("window", [1, 4, 80])
+def test_after_a_prompt_an_attention_with_a_window_reads_pieces_of_any_length(
+    window: int,
+) -> None:
+    kind = type("Windowed", (Sliding,), {"window": window})
+    model = model_of(replace(SMALL, attention=kind, max_seq=120))
+    tokens, reader = tokens_of(2, 100), cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split([85, 1, 10, 4], dim=1)]
+        torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
+class OneMore(Sliding):
+    """Reads one position more than it declares."""
+
+    def forward(
+        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        back = torch.arange(x.size(1))[:, None] - torch.arange(y.size(1))
+        return MultiHeadAttention.forward(self, x, y, back <= self.window, causal)
+
+
+@pytest.mark.parametrize("window", [1, 32, 96])
+def test_a_window_that_is_declared_too_small_is_an_error_however_long_it_is(
+    window: int,
+) -> None:
+    kind = type("Wrong", (OneMore,), {"window": window})
+    model = LanguageModel(replace(SMALL, attention=kind, max_seq=200))
+    for weight in model.parameters():  # so that one key of 96 counts
+        nn.init.normal_(weight, std=0.5)
+    said = r"attention \(Wrong\) cannot be cached.* its `window`"
+    with pytest.raises(TypeError, match=said):
+        cached(model)(tokens_of(2, 3))
+
+
 class Delay(nn.Module):
     """Adds the vector three positions back."""
 
@@ -387,15 +442,49 @@ def test_a_forward_that_was_replaced_is_an_error_that_says_so(
     assert torch.isfinite(cached(model)(tokens)).all()
 
 
-def test_a_forward_that_was_replaced_where_positions_are_separate_is_used() -> None:
-    model, tokens = model_of(SMALL), tokens_of()
-    layer, seen = model.blocks[0].feed_forward, []
-    forward = looked_at(layer)
-    layer.forward = lambda x: seen.append(x.size(1)) or forward(x)
-    reader = cached(model)
-    pieces = [reader(piece) for piece in tokens.split(3, dim=1)]
-    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
-    assert seen[-4:] == [3, 3, 3, MAX_SEQ]
+REPLACED: dict[str, tuple[str, Callable[[nn.Module], Any]]] = {
+    "a recorder": ("blocks.0.feed_forward", looked_at),
+    "checkpointing": (
+        "blocks.1",
+        lambda layer: partial(checkpoint, layer.forward, use_reentrant=False),
+    ),
+    "autocast": ("", lambda layer: torch.autocast("cpu")(layer.forward)),
+    "a method of the object": (
+        "blocks.0.attention",
+        lambda layer: MethodType(type(layer).forward, layer),
+    ),
+    "a function of its own": ("blocks.0.attention.query", lambda _: torch.zeros_like),
+}
+
+
+@pytest.mark.parametrize("how", REPLACED)
+@pytest.mark.parametrize(
+    "copied",
+    [
+        cached,
+        lambda model: generate_cached(model.train(), tokens_of(1, 3), 1),
+        lambda model: generate_compiled(model, tokens_of(1, 3), 2),
+    ],
+    ids=["cached", "generate_cached", "generate_compiled"],
+)
+def test_no_copy_is_made_of_a_layer_with_a_replaced_forward(
+    how: str, copied: Callable[[nn.Module], object]
+) -> None:
+    model, (part, replacement) = model_of(CONFIGS["primer-ez"]), REPLACED[how]
+    layer = model.get_submodule(part)
+    layer.forward = replacement(layer)  # type: ignore[method-assign]
+    named = re.escape(part or "LanguageModel")
+    with pytest.raises(TypeError, match=f"^{named}.* its forward was replaced.*del"):
+        copied(model)
+
+
+def test_a_replaced_projection_is_an_error_that_says_so() -> None:
+    model = model_of(SMALL)
+    attention: Any = model.blocks[0].attention
+    project = attention.project
+    attention.project = lambda *inputs: project(*inputs)
+    with pytest.raises(TypeError, match=r"attention .* its project was replaced"):
+        cached(model)
 
 
 # Layers that the cache does not know
@@ -715,7 +804,7 @@ def test_classes_pasted_into_one_file_have_a_cache(
 def test_generate_pastes_without_the_cache_and_with_no_class_of_a_model(
     pasted: dict[str, str],
 ) -> None:
-    for name, lines in (("generate", 90), ("generate_cached", 500)):
+    for name, lines in (("generate", 90), ("generate_cached", 540)):
         assert len(pasted[name].splitlines()) <= lines
         assert "class MultiHeadAttention" not in pasted[name]
     assert not re.search("^class", pasted["generate"], re.MULTILINE)
@@ -873,7 +962,7 @@ def by_brute_force(
     ]
     scored = []
     for tokens in sequences:
-        penalty = length_penalty(torch.tensor(float(len(tokens))), alpha).item()
+        penalty = length_penalty(len(tokens), alpha)
         scored.append((log_probability(model, source, tokens) / penalty, tokens))
     return sorted(scored, reverse=True)
 
@@ -917,6 +1006,51 @@ def test_it_continues_the_text_of_a_language_model() -> None:
     )
     expected = uncached(model, tokens, 5)[:, 3:]
     assert torch.equal(answers[:, 0], expected)
+
+
+def promising(text: list[int]) -> list[float]:
+    """The end now, or one of two beginnings that look better, and after which any of 17 tokens may follow."""
+    odds = [1e-9] * 20
+    if len(text) == 1:
+        odds[END], odds[3], odds[4] = 0.2, 0.4, 0.4
+    elif len(text) == 2:
+        odds[3] = 1.0
+    else:
+        odds[3:] = [1 / 17] * 17
+    return odds
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+@pytest.mark.parametrize("length", [2, 3, 6])
+@pytest.mark.parametrize("beams", [3, 4])
+def test_a_finished_answer_is_kept_while_others_look_better_for_a_time(
+    alpha: float, length: int, beams: int
+) -> None:
+    def next_logits(tokens: Tensor) -> Tensor:
+        return torch.tensor([promising(text) for text in tokens.tolist()]).log()
+
+    first = torch.tensor([[5], [6]])
+    answers, log_p = beam_search(next_logits, first, END, length, beams, alpha)
+    for row in range(2):
+        assert [END] in [cut(answer) for answer in answers[row]]
+        assert (cut(answers[row, 0]) == [END]) == (length > 2)
+    expected = math.log(0.2 if length > 2 else 0.4)
+    assert log_p[:, 0].tolist() == pytest.approx([expected] * 2, abs=1e-4)
+
+
+@pytest.mark.parametrize(("alpha", "steps"), [(-1.0, 1), (0.0, 1), (2.0, 3), (9.0, 50)])
+def test_the_search_stops_when_nothing_unfinished_can_become_the_best(
+    alpha: float, steps: int
+) -> None:
+    """The end has probability 0.9 at each step, the best other token 0.05."""
+    odds, calls = torch.tensor([0.04, 0.01, 0.9, 0.05]), []
+
+    def next_logits(tokens: Tensor) -> Tensor:
+        calls.append(tokens)
+        return odds.log().expand(len(tokens), 4)
+
+    beam_search(next_logits, torch.tensor([[0]]), END, 50, 1, alpha)
+    assert len(calls) == steps
 
 
 @pytest.mark.parametrize("padding", [-1, -5, 5])
