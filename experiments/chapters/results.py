@@ -48,10 +48,10 @@ has a {term}`SwiGLU`, it saves little or nothing by character; on subwords its f
   {value}`missed("today-ablation", "mdha")` without the convolutions of {term}`MDHA`. Three seeds do not
   settle the order. With a learned table it is the convolutions: {value}`missed("ablation", "mdha")` higher
   without them, and {value}`missed("ablation", "squared-relu")` without the squared ReLU.
-- **The cost.** On a CPU, a training step of Primer-EZ takes {value}`over("plain")` times as long as a
-  Transformer's, or {value}`over("faster")` times with the hand-written gradients that our timed comparisons
-  use. In plain code it needs {value}`over("memory")` times the memory for activations and gradients.
-  Uncompiled, it generates {value}`over("generation")` times as many tokens per second
+- **The cost.** On {value}`machines`, a training step of Primer-EZ takes {value}`over("plain")` times as long
+  as a Transformer's, or {value}`over("faster")` times with the hand-written gradients that our timed
+  comparisons use. In plain code it needs {value}`over("memory")` times the memory for activations and
+  gradients. Uncompiled, it generates {value}`over("generation")` times as many tokens per second
   ({doc}`/benchmarks/speed`).
 - **Not reproduced.** On characters with rotary positions, in runs of 1,200 steps, the saving is smaller than
   the paper's, and no lead over Transformer++ is shown. The section *Not reproduced* has
@@ -98,7 +98,7 @@ from experiments.measured.settings import (
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import SETUPS, from_print, theirs
 from experiments.records.query import read_runs
-from experiments.records.timings import ratios_of, values_of
+from experiments.records.timings import processors, ratios_of, values_of
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -297,11 +297,11 @@ if __name__ == "__main__":
 
     # ## What does it cost?
     #
-    # Primer-EZ's cost on a CPU, divided by the Transformer's, over all measured sizes: the time of a training
-    # step in plain code, with hand-written gradients, and compiled, each divided by the plain Transformer's;
-    # the peak memory of a training step, not counting weights and optimizer state; and the tokens per second
-    # of generation with a KV cache. {doc}`/benchmarks/speed` has every size, the paper's ratios and other
-    # libraries.
+    # Primer-EZ's cost on {value}`machines`, divided by the Transformer's, over all measured sizes: the time
+    # of a training step in plain code, with hand-written gradients, and compiled, each divided by the plain
+    # Transformer's; the peak memory of a training step, not counting weights and optimizer state; and the
+    # tokens per second of generation with a KV cache. {doc}`/benchmarks/speed` has every size, the paper's
+    # ratios and other libraries.
     #
     # So at most sizes a saving in time is smaller than in multiply-adds: divide it by the ratio of the step
     # times. With rotary positions, times were not measured.
@@ -310,6 +310,7 @@ if __name__ == "__main__":
         ratios_of("step", "Transformer, compiled", "Transformer"),
         strict=True,
     )
+    machines = processors("step")
     models = ("Primer-EZ", "Transformer")
     memory = zip(*(values_of("memory", model) for model in models), strict=True)
     prices = {

@@ -272,7 +272,7 @@ def can_merge(*convolutions: nn.Module) -> bool:
     a `forward` of its own, because these expect a call each. (Hooks of PyTorch for all modules see the merged
     convolution as a module.)
     """
-    alone = any(
+    if any(
         not isinstance(conv, FasterConvolution)
         or is_changed(conv)
         or conv._forward_pre_hooks
@@ -280,10 +280,10 @@ def can_merge(*convolutions: nn.Module) -> bool:
         or conv._backward_pre_hooks
         or conv._backward_hooks
         for conv in convolutions
-    )
-    return not alone and 1 == len(
-        {(type(c), c.weight.shape, hasattr(c, "bias")) for c in convolutions}
-    )
+    ):
+        return False
+    kinds = {(type(c), c.weight.shape, hasattr(c, "bias")) for c in convolutions}
+    return len(kinds) == 1
 
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):

@@ -20,15 +20,15 @@ $y_t$ its values at position $t$ before and after:
 
 $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
-On a CPU, a training step takes up to
-{value}`f"{100 * (max(ratios(step, *forms['plain'])) - 1):.0f}%" </benchmarks/speed>` longer than the
-Transformer's, or up to {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%" </benchmarks/speed>`
-with hand-written gradients ({doc}`faster`), but fewer steps are needed. In the paper, on the task of its
-search, Primer-EZ reaches the Transformer's loss 1.75 to 2.34 times faster. In our own longest runs, small
-models of characters with rotary positions, as in most models today, it needs
-{value}`f"{in_long_runs.mean:.2f}" </experiments/chapters/results>` times fewer {term}`multiply-adds` (95%
-{term}`confidence interval` {value}`in_long_runs.between() </experiments/chapters/results>`, five seeds). Over
-{term}`Transformer++`, whose feed-forward layer is a {term}`SwiGLU`, little or nothing is saved there:
+On {value}`machines </benchmarks/speed>`, a training step takes up to
+{value}`at_most("plain") </benchmarks/speed>` longer than the Transformer's, or up to
+{value}`at_most("faster") </benchmarks/speed>` with hand-written gradients ({doc}`faster`), but fewer steps
+are needed. In the paper, on the task of its search, Primer-EZ reaches the Transformer's loss 1.75 to 2.34
+times faster. In our own longest runs, small models of characters with rotary positions, as in most models
+today, it needs {value}`f"{in_long_runs.mean:.2f}" </experiments/chapters/results>` times fewer
+{term}`multiply-adds` (95% {term}`confidence interval`
+{value}`in_long_runs.between() </experiments/chapters/results>`, five seeds). Over {term}`Transformer++`,
+whose feed-forward layer is a {term}`SwiGLU`, little or nothing is saved there:
 {value}`over_pp["4800"] </experiments/chapters/positions>`, or
 {value}`over_pp["annealed"] </experiments/chapters/positions>` if the learning rate falls to zero. In shorter
 runs with rotary positions it saves {value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` of

@@ -41,7 +41,7 @@ from labml_primer.transformer.language_model import Config
 from labml_primer.transformer.positional_encoding import (
     PositionalEncoding,
     cos_and_sin,
-    turn,
+    rotate_pairs,
 )
 
 
@@ -66,9 +66,9 @@ class Rotation(nn.Module):
         positions = self.tokens_before + torch.arange(key.size(1), device=key.device)
         cos, sin = cos_and_sin(positions, key.size(-1), key.dtype)
         first = key.size(1) - query.size(1)
-        # `turn` expects positions next to the features, `[batch, heads, seq, d_k]`.
-        query = turn(query.transpose(1, 2), cos[first:], sin[first:])
-        key = turn(key.transpose(1, 2), cos, sin)
+        # `rotate_pairs` expects positions next to the features, `[batch, heads, seq, d_k]`.
+        query = rotate_pairs(query.transpose(1, 2), cos[first:], sin[first:])
+        key = rotate_pairs(key.transpose(1, 2), cos, sin)
         return query.transpose(1, 2), key.transpose(1, 2)
 
 

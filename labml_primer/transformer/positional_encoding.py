@@ -471,7 +471,7 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
         raise TypeError(f"x is {x.dtype}, not floating point")
     if positions.size(0) != x.size(-2):
         raise ValueError(f"{positions.size(0)} positions for {x.size(-2)} vectors")
-    return turn(x, *cos_and_sin(positions, x.size(-1), x.dtype))
+    return rotate_pairs(x, *cos_and_sin(positions, x.size(-1), x.dtype))
 
 
 def cos_and_sin(
@@ -488,7 +488,7 @@ def cos_and_sin(
     return angle.cos().to(dtype), angle.sin().to(dtype)
 
 
-def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Turn each pair of features of `x` `[..., seq, d_k]` by its angle, given as cosine and sine."""
     # A pair is two adjacent features, as in the paper. Much released code, such as GPT-NeoX's and Hugging
     # Face's Llama, pairs feature $k$ with feature $k + d_k/2$ instead. The two are equally good, but weights
