@@ -49,7 +49,7 @@ notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build com
 	@$(RUN) book/tools/write_notebooks.py
 
 benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (20 quiet minutes)
-	@for question in attention step compared floor compiled generation compiled_generation forward_pass memory; do \
+	@for question in attention step compared floor compiled generation generation_elsewhere compiled_generation forward_pass memory; do \
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
 	@$(RUN) book/tools/build.py
 	@$(RUN) book/tools/write_notebooks.py

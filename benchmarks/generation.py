@@ -1,8 +1,11 @@
 """Tokens per second while a text is generated, at several lengths, with a KV cache and without."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
+from torch import nn
 
 from benchmarks.measure import command, compared, in_turns
 from benchmarks.step import LAYERS, VOCAB_SIZE, sized
@@ -23,14 +26,22 @@ PAIRS = (
 
 
 class Writer:
-    """A model that is `IN_A_ROW` tokens short of a length, again and again."""
+    """A model that is `IN_A_ROW` tokens short of a length, again and again.
 
-    def __init__(self, model: LanguageModel, text: torch.Tensor):
-        self.model, self.text = model, text
+    `remembering(model)` returns a reader of new tokens with a cache.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        text: torch.Tensor,
+        remembering: Callable[[Any], Any] = cached,
+    ):
+        self.model, self.text, self.remembering = model, text, remembering
 
     def begin(self) -> None:
         """Read the text except for the last tokens."""
-        self.reader = cached(self.model)
+        self.reader = self.remembering(self.model)
         self.reader(self.text[:, :-IN_A_ROW])
 
     def write(self) -> None:

@@ -1,9 +1,10 @@
 """Both sides in one process, in turns: how many times as long does one take as the other?
 
-`attention`, `step`, `compared`, `floor`, `compiled`, `generation`, `compiled_generation`, `forward_pass` and
-`memory` each ask one question with it. All of them are commands: `python -m benchmarks.step` measures and
-prints, `--only d_model=256 seq=64` a part of it, and `--record` writes the whole into `benchmarks/results/`,
-from where the page Speed has its numbers.
+`attention`, `step`, `compared`, `floor`, `compiled`, `generation`, `generation_elsewhere`,
+`compiled_generation`, `forward_pass` and `memory` each ask one question with it. All of them are commands:
+`python -m benchmarks.step` measures and prints, `--only d_model=256 seq=64` a part of it, and `--record`
+writes the whole into `benchmarks/results/`, from where the page Speed has its numbers. A file there has a
+record for each kind of processor; `--record` replaces that of its own, and leaves the others.
 """
 
 import argparse
@@ -116,8 +117,10 @@ def command(
             "settings": settings,
             **surroundings(packages),
         }
-        text = json.dumps(rounded(record | {"cells": cells}), indent=1)
-        (RESULTS / f"{question}.json").write_text(text + "\n", encoding="utf-8")
+        path = RESULTS / f"{question}.json"
+        records = json.loads(path.read_text()) if path.exists() else {}
+        records[processor()] = rounded(record | {"cells": cells})
+        path.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 
 
 def shown(cell: dict[str, Any], unit: str) -> str:

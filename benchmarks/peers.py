@@ -378,3 +378,137 @@ def labml_model(model: LanguageModel) -> LanguageModel:
         fill(feed_forward.layer2, ours.feed_forward.contract)
         layers.append(layer)
     return around(model, LabmlBlocks(layers, config.max_seq))
+
+
+# -- transformers ----------------------------------------------------------------------
+
+
+def hugging_face() -> Any:
+    """The library `transformers`."""
+    if str(PEERS) not in sys.path:
+        sys.path.append(str(PEERS))
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"{error}. `make benchmarks` puts it into {PEERS}.") from None
+    return transformers
+
+
+def gpt2_model(model: LanguageModel) -> nn.Module:
+    """Its `GPT2LMHeadModel` with the ReLU, for a Transformer."""
+    config, first = model.config, blocks(model)[0]
+    made = hugging_face().GPT2Config(
+        vocab_size=config.vocab_size,
+        n_positions=config.max_seq,
+        n_embd=config.d_model,
+        n_layer=config.layers,
+        n_head=config.heads,
+        n_inner=first.feed_forward.expand.out_features,
+        activation_function="relu",
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        layer_norm_epsilon=model.norm.eps,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    twin: nn.Module = hugging_face().GPT2LMHeadModel(made)
+    body = twin.get_submodule("transformer")
+    fill(body.get_submodule("wte"), model.embedding)
+    with torch.no_grad():
+        positions = model.get_parameter("positions.encoding")
+        body.get_parameter("wpe.weight").copy_(positions)
+    fill(body.get_submodule("ln_f"), model.norm)
+    for i, ours in enumerate(blocks(model)):
+        theirs = body.get_submodule(f"h.{i}")
+        attention, feed_forward = ours.attention, ours.feed_forward
+        fill(theirs.get_submodule("ln_1"), ours.attention_norm)
+        fill(theirs.get_submodule("ln_2"), ours.feed_forward_norm)
+        for name, layers in {
+            "attn.c_attn": (attention.query, attention.key, attention.value),
+            "attn.c_proj": (attention.output,),
+            "mlp.c_fc": (feed_forward.expand,),
+            "mlp.c_proj": (feed_forward.contract,),
+        }.items():
+            matrix = theirs.get_submodule(name)  # inputs by outputs, ours turned
+            fill(turned(matrix), *layers)
+    return twin.eval()
+
+
+def turned(layer: nn.Module) -> Any:
+    """The parameters of a linear layer that keeps its matrix the other way round."""
+    return SimpleNamespace(weight=layer.weight.T, bias=layer.bias)
+
+
+def llama_model(model: LanguageModel) -> nn.Module:
+    """Its `LlamaForCausalLM`, for a modern baseline."""
+    config, first = model.config, blocks(model)[0]
+    made = hugging_face().LlamaConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        intermediate_size=first.feed_forward.expand.out_features,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=first.attention.groups,
+        max_position_embeddings=config.max_seq,
+        rms_norm_eps=torch.finfo(model.embedding.weight.dtype).eps,
+        tie_word_embeddings=True,
+    )
+    twin: nn.Module = hugging_face().LlamaForCausalLM(made)
+    body = twin.get_submodule("model")
+    fill(body.get_submodule("embed_tokens"), model.embedding)
+    fill(body.get_submodule("norm"), model.norm)
+    for i, ours in enumerate(blocks(model)):
+        theirs = body.get_submodule(f"layers.{i}")
+        fill(theirs.get_submodule("input_layernorm"), ours.attention_norm)
+        fill(theirs.get_submodule("post_attention_layernorm"), ours.feed_forward_norm)
+        attention, feed_forward = ours.attention, ours.feed_forward
+        for name, layer in {
+            "self_attn.q_proj": in_halves(attention.query, attention.d_k),
+            "self_attn.k_proj": in_halves(attention.key, attention.d_k),
+            "self_attn.v_proj": attention.value,
+            "self_attn.o_proj": attention.output,
+            "mlp.gate_proj": feed_forward.gate,
+            "mlp.up_proj": feed_forward.expand,
+            "mlp.down_proj": feed_forward.contract,
+        }.items():
+            fill(theirs.get_submodule(name), layer)
+    return twin.eval()
+
+
+def in_halves(layer: nn.Linear, d_k: int) -> Any:
+    """A projection whose pairs for the rotation are features $k$ and $k + d_k/2$ instead of neighbours."""
+    pairs = layer.weight.unflatten(0, (-1, d_k // 2, 2))
+    return SimpleNamespace(weight=pairs.transpose(1, 2).flatten(0, 2))
+
+
+# -- their caches ----------------------------------------------------------------------
+
+
+class HuggingFaceReader:
+    """A text that a model of `transformers` reads with its KV cache, as ours do with `cached`."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.past = model, None
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        found = self.model(tokens, cache=self.past, use_cache=True)
+        self.past = found.cache
+        logits: Tensor = found.logits
+        return logits
+
+
+class XReader:
+    """The same for x-transformers, which is given the whole text each time, and reads the new part."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.cache = model, None
+        self.text = torch.empty(1, 0, dtype=torch.long)
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        self.text = torch.cat([self.text, tokens], dim=1)
+        logits, self.cache = self.model(
+            self.text, cache=self.cache, return_intermediates=True
+        )
+        found: Tensor = logits
+        return found

@@ -7,17 +7,16 @@ same models in other libraries.
 A model that learns in fewer steps gains nothing if each step takes that much longer. How long does a step of
 Primer-EZ take, compared with the Transformer's? And how do other libraries compare?
 
-In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
-Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
-{value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times. With a learned table of positions,
-that is little compared with the steps that it saves. With rotary positions, in short runs on characters, it
-saves fewer steps, and the slower steps of the plain code may use up most of that saving
-({doc}`/experiments/chapters/results`). Primer-EZ also generates fewer tokens per second at every size
-measured. Each range is over nine pairs of width and length.
+In short: on {value}`machines`, a training step of the plain Primer-EZ takes {value}`over("plain")` times as
+long as the Transformer's, with hand-written gradients {value}`over("faster")` times, and compiled
+{value}`over("compiled")` times. With a learned table of positions, that is little compared with the steps
+that it saves. With rotary positions, in short runs on characters, it saves fewer steps, and the slower steps
+of the plain code may use up most of that saving ({doc}`/experiments/chapters/results`). Primer-EZ also
+generates fewer tokens per second at every size measured. Each range is over nine pairs of width and length, on
+each processor that is named.
 
-Everything was recorded on one CPU; other machines give other numbers. The records are in
-`benchmarks/results`, and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains the
-timing in turns.
+Other processors give other ratios. The records are in `benchmarks/results`, and `make benchmarks` makes them
+again, or adds those of another processor. {doc}`/experiments/chapters/method` explains the timing in turns.
 
 Source: our own measurements; {cite:t}`so2021primer`, Table 4, for the steps of its authors.
 """
@@ -26,7 +25,14 @@ import json
 from pathlib import Path
 
 from experiments.measured.tables import SourcedTable, grid, ratio_table
-from experiments.records.timings import ratios, recorded, spread
+from experiments.records.timings import (
+    Timings,
+    by_processor,
+    processors,
+    ratios,
+    recorded,
+    spread,
+)
 
 __data__ = (
     "benchmarks/results/attention.json",
@@ -36,6 +42,7 @@ __data__ = (
     "benchmarks/results/floor.json",
     "benchmarks/results/forward_pass.json",
     "benchmarks/results/generation.json",
+    "benchmarks/results/generation_elsewhere.json",
     "benchmarks/results/memory.json",
     "benchmarks/results/step.json",
     "experiments/paper/printed/table_4.json",
@@ -47,7 +54,7 @@ if __name__ == "__main__":
     # line, both models take equally long. *Plain* is the code of {doc}`/labml_primer/primer/primer_ez`,
     # *faster* has the hand-written gradients of {doc}`/labml_primer/primer/faster`, and *compiled* is the
     # plain code under `torch.compile`. All three are divided by the time of the plain Transformer.
-    step = recorded("step")
+    steps, machines = by_processor("step"), processors("step")
     forms = {
         "plain": ("Primer-EZ", "Transformer"),
         "faster": ("Primer-EZ, faster", "Transformer"),
@@ -60,21 +67,31 @@ if __name__ == "__main__":
         "PyTorch": ("PyTorch", "squared ReLU"),
     }
 
-    both = ratios(step, *forms["compiled"])
-    compiling = ratios(step, "Transformer, compiled", "Transformer")
-    to_plain = [a * b for a, b in zip(both, compiling, strict=True)]
+    def found(name: str, record: Timings) -> list[float]:
+        """The ratios of a row at all sizes; of the compiled one, over the plain Transformer."""
+        each = ratios(record, *(forms | others)[name])
+        if name != "compiled":
+            return each
+        compiling = ratios(record, "Transformer, compiled", "Transformer")
+        return [a * b for a, b in zip(each, compiling, strict=True)]
 
-    def over(pair: tuple[str, str]) -> str:
-        """The lowest and the highest ratio of a pair; of the compiled one, over the plain Transformer."""
-        found = to_plain if pair == forms["compiled"] else ratios(step, *pair)
-        return f"{min(found):.2f} to {max(found):.2f}"
+    def over(name: str, *records: Timings) -> str:
+        """The lowest and the highest ratio of a row, on all processors or on some."""
+        each = [r for one in records or steps.values() for r in found(name, one)]
+        return f"{min(each):.2f} to {max(each):.2f}"
+
+    def at_most(name: str) -> str:
+        """How much longer a step takes at most than the Transformer's, on all processors."""
+        most = max(r for one in steps.values() for r in found(name, one))
+        return f"{100 * (most - 1):.0f}%"
 
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
-    for name, pair in forms.items():
-        found = to_plain if name == "compiled" else ratios(step, *pair)
-        ax.plot(found, [name] * len(found), "o", color="C0", alpha=0.6, label=name)
+    for name in forms:
+        for record, marker in zip(steps.values(), "o^sD", strict=False):
+            dots = found(name, record)
+            ax.plot(dots, [name] * len(dots), marker, color="C0", alpha=0.6, label=name)
     ax.axvline(1, color="C5", lw=1)
     ax.annotate(
         "the Transformer",
@@ -88,12 +105,15 @@ if __name__ == "__main__":
     ax.margins(y=0.3)
     ax.set(xlabel="time of a training step of Primer-EZ, over the Transformer's")
     plt.show()
-    # The table has the same ratios as ranges, and the times of other libraries divided by ours: above 1, ours
-    # is faster.
+    # The table has the same ratios as ranges, for each processor, and the times of other libraries divided by
+    # ours: above 1, ours is faster.
     from IPython.display import display
 
-    rows = [[name, over(pair)] for name, pair in (forms | others).items()]
-    heads = {"compared": "", "time of a step": "ratio"}
+    rows = [
+        [name, *(over(name, record) for record in steps.values())]
+        for name in forms | others
+    ]
+    heads = {"compared": ""} | dict.fromkeys(steps, "ratio")
     display(
         SourcedTable(
             "Primer-EZ over Transformer, others over ours", "step.json", heads, rows
@@ -102,16 +122,17 @@ if __name__ == "__main__":
     # ## On which machine, and when
     #
     # Time is CPU time with one thread, and wall-clock time with more. A `+` after a commit means that the
-    # code had changed since that commit.
-    machine, versions = step["machine"], step["versions"]
-    print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")
-    print(", ".join(f"{name} {version}" for name, version in versions.items()))
+    # code had changed since that commit. The sections below are about the first processor.
+    for one in steps.values():
+        machine, versions = one["machine"], one["versions"]
+        print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")
+        print(", ".join(f"{name} {version}" for name, version in versions.items()))
     rows = []
     for path in __data__[:-1]:
-        record = recorded(Path(path).stem)
-        threads = str(record["machine"]["threads"])
-        rows.append([record["question"], threads, record["date"], record["commit"]])
-    heads = dict.fromkeys(("question", "threads", "date", "commit"), "")
+        for cpu, one in by_processor(Path(path).stem).items():
+            threads = str(one["machine"]["threads"])
+            rows.append([one["question"], cpu, threads, one["date"], one["commit"]])
+    heads = dict.fromkeys(("question", "processor", "threads", "date", "commit"), "")
     display(SourcedTable("When it was recorded", "The records", heads, rows))
 
 
@@ -124,9 +145,8 @@ if __name__ == "__main__":
     # {value}`f"{in_table_4('Tensor2Tensor, V100', 'Primer-EZ'):.2f}"` on a V100.
     #
     # If the ratio of the two compiled models is below 1, that is because compiling made the Transformer's
-    # step longer; it is not a gain over the plain Transformer. Compared with the plain Transformer, a
-    # compiled Primer-EZ takes {value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times as
-    # long.
+    # step longer; it is not a gain over the plain Transformer.
+    step = recorded("step")
     changes = {
         "Primer-EZ": forms["plain"],
         "... faster": forms["faster"],
@@ -136,6 +156,7 @@ if __name__ == "__main__":
         name: [f"{ratio:.2f}" for ratio in ratios(step, *pair)]
         for name, pair in changes.items()
     }
+    to_plain = found("compiled", step)
     entries["... compiled, over the plain Transformer"] = [f"{r:.2f}" for r in to_plain]
     alone = ratios(step, "squared ReLU", "Transformer")
     entries["squared ReLU alone"] = [f"{ratio:.2f}" for ratio in alone]
@@ -355,6 +376,22 @@ if __name__ == "__main__":
             generation, "Tokens per second, over the Transformer's", to_transformer
         )
     )
+    # ### Other libraries
+    #
+    # Tokens per second of the same models in other libraries, each with the KV cache of its own, divided by
+    # ours: below 1, ours is faster. Their weights are ours, and they write the same texts. *GPT-2* and
+    # *Llama* are those of the library `transformers`: the first is the Transformer of this book, the second
+    # its {doc}`modern baseline </labml_primer/since/modern>`. x-transformers has no biases in attention and
+    # norms, and the squared ReLU. Recorded at a load of {value}`elsewhere["settings"]["load"]`, the number of
+    # programs that wanted a core; the models ran in turns.
+    elsewhere = recorded("generation_elsewhere")
+    twins = {
+        "x-transformers": ("x-transformers", "Transformer, squared ReLU"),
+        "GPT-2": ("GPT-2", "Transformer"),
+        "Llama": ("Llama", "modern"),
+    }
+    heading = "Tokens per second in other libraries, over ours"
+    display(ratio_table(elsewhere, heading, twins))
     # ### Compiled
     #
     # With a cache of fixed length, all steps are the same computation, so one compilation serves all of them
@@ -432,9 +469,8 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - A step of Primer-EZ costs up to {value}`f"{100 * (max(ratios(step, *forms['plain'])) - 1):.0f}%"` more
-    #   than the Transformer's in plain code, and at most
-    #   {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%"` more with hand-written gradients.
+    # - On {value}`machines`, a step of Primer-EZ costs up to {value}`at_most("plain")` more than the
+    #   Transformer's in plain code, and at most {value}`at_most("faster")` more with hand-written gradients.
     # - In plain code, the convolutions cost most in narrow models.
     # - The KV cache makes generation faster, and more so for longer texts. With it, Primer-EZ generates fewer
     #   tokens per second than the Transformer.

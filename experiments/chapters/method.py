@@ -330,8 +330,8 @@ if __name__ == "__main__":
     # *Tuning.* Rates were chosen with one seed, mostly in shorter runs. Models with similar losses could
     # change places with other rates.
     #
-    # *Hardware.* All times were measured on one CPU. On an accelerator, the relative cost of a convolution is
-    # different.
+    # *Hardware.* All times were measured on {value}`machines </benchmarks/speed>`. On an accelerator, the
+    # relative cost of a convolution is different.
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from experiments.measured.settings import (
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import paper_range
 from experiments.records.query import read_runs
-from experiments.records.timings import ratios_of, values_of
+from experiments.records.timings import processors, ratios_of, values_of
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -167,13 +167,15 @@ if __name__ == "__main__":
     #
     # ## What does it cost?
     #
-    # Primer-EZ's cost on a CPU over the Transformer's, at all measured sizes. A saving in multiply-adds,
-    # divided by the ratio of the step times, is one in time. {doc}`/benchmarks/speed` has every size.
+    # Primer-EZ's cost on {value}`machines` over the Transformer's, at all measured sizes. A saving in
+    # multiply-adds, divided by the ratio of the step times, is one in time. {doc}`/benchmarks/speed` has
+    # every size.
     compiled = zip(
         ratios_of("step", "Primer-EZ, compiled", "Transformer, compiled"),
         ratios_of("step", "Transformer, compiled", "Transformer"),
         strict=True,
     )
+    machines = processors("step")
     models = ("Primer-EZ", "Transformer")
     memory = zip(*(values_of("memory", model) for model in models), strict=True)
     prices = {

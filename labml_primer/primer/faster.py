@@ -166,10 +166,13 @@ class FasterSquaredReLU(SquaredReLU):
     """
     ## Squared ReLU, faster
 
-    {py:class}`~labml_primer.primer.primer_ez.SquaredReLU` with the gradient above.
+    {py:class}`~labml_primer.primer.primer_ez.SquaredReLU` with the gradient above. Where gradients are
+    off, as in {term}`inference`, none is prepared.
     """
 
     def forward(self, x: Tensor) -> Tensor:
+        if not torch.is_grad_enabled():
+            return F.relu(x).square_()
         return SquaredReLUFunction.apply(x) if by_hand(x) else super().forward(x)
 
 
@@ -221,6 +224,12 @@ def causal_sum(x: Tensor, weight: Tensor) -> Tensor:
     return y
 
 
+def convolved(x: Tensor, weight: Tensor) -> Tensor:
+    """Return the sum, prepared for the gradients above if they are wanted."""
+    hand = torch.is_grad_enabled() and by_hand(x, weight)
+    return CausalSum.apply(x, weight) if hand else causal_sum(x, weight)
+
+
 class FasterConvolution(SpatialDepthWiseConvolution):
     """
     ## The convolution, faster
@@ -232,8 +241,8 @@ class FasterConvolution(SpatialDepthWiseConvolution):
     def forward(self, x: Tensor) -> Tensor:
         # Under `torch.autocast`, `x` may have a narrower type than the kernel.
         weight = self.weight.to(x.dtype)
-        hand = by_hand(x, weight)
-        y = CausalSum.apply(x, weight) if hand else super().forward(x)
+        plain = torch.is_grad_enabled() and not by_hand(x, weight)
+        y = super().forward(x) if plain else convolved(x, weight)
         bias: Tensor | None = getattr(self, "bias", None)
         return y if bias is None else y + bias.to(y.dtype)
 
@@ -242,26 +251,21 @@ class MergedConvolution(nn.Module):
     """
     ## Three convolutions in one
 
-    Compute the convolutions of queries, keys and values, with inputs side by side, `[batch, seq, 3 * heads,
-    d_k]`, by concatenating the kernels. Channels are independent, so the result is the same. The parameters
-    remain those of the three convolutions.
+    Compute the convolutions of queries, keys and values, stacked `[batch, seq, 3, heads, d_k]`, with their
+    kernels stacked alike. Channels are independent, so the result is the same. The parameters remain those of
+    the three convolutions.
     """
 
-    def __init__(self, kernel_size: int, size: tuple[int, int]):
+    def __init__(self, kernel_size: int):
         super().__init__()
         self.kernel_size = kernel_size
-        self.size = size  # heads and d_k, for kernels that heads or channels share
-
-    def joined(self, parameters: list[Tensor]) -> Tensor:
-        """Return one parameter of all three, `[..., 3 * heads, d_k]`."""
-        return torch.cat([p.expand(*p.shape[:-2], *self.size) for p in parameters], -2)
 
     def forward(self, x: Tensor, *convolutions: Any) -> Tensor:
-        weight = self.joined([conv.weight for conv in convolutions]).to(x.dtype)
-        hand = by_hand(x, weight)
-        y = CausalSum.apply(x, weight) if hand else causal_sum(x, weight)
+        kernels = [conv.weight for conv in convolutions]
+        weight = torch.stack(kernels, dim=1).to(x.dtype)  # [kernel_size, 3, heads, d_k]
+        y = convolved(x, weight)
         if hasattr(convolutions[0], "bias"):
-            y = y + self.joined([conv.bias for conv in convolutions]).to(y.dtype)
+            y = y + torch.stack([conv.bias for conv in convolutions]).to(y.dtype)
         return y
 
 
@@ -269,7 +273,7 @@ def can_merge(*convolutions: nn.Module) -> bool:
     """
     ## What can be merged
 
-    Three convolutions can be merged if they have the same kernel size, and all a bias or none. If an
+    Three convolutions can be merged if their kernels have the same shape, and all a bias or none. If an
     experiment has replaced one by something else, each computes for itself. They also do if one has a hook or
     a `forward` of its own, because these expect a call each. (Hooks of PyTorch for all modules see the merged
     convolution as a module.)
@@ -277,16 +281,15 @@ def can_merge(*convolutions: nn.Module) -> bool:
     A module has dictionaries of its parameters, buffers, children and hooks. Here all but the first should be
     empty.
     """
-    kinds = {
-        (type(conv), getattr(conv, "kernel_size", 0), hasattr(conv, "bias"))
-        for conv in convolutions
-    }
-    return len(kinds) == 1 and all(
+    if not all(
         isinstance(conv, FasterConvolution)
         and not replaced_method(conv)
         and sum(isinstance(x, dict) and len(x) > 0 for x in vars(conv).values()) == 1
         for conv in convolutions
-    )
+    ):
+        return False
+    kinds = {(type(c), c.weight.shape, hasattr(c, "bias")) for c in convolutions}
+    return len(kinds) == 1
 
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
@@ -305,8 +308,8 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
         # In cross-attention `x` and `y` may differ in length, so they cannot be concatenated.
         if self.training or x is not y or not can_merge(*three):
             return super().project(x, y)
-        projected = torch.cat(MultiHeadAttention.project(self, x, y), dim=2)
-        query, key, value = self.merged(projected, *three).chunk(3, dim=2)
+        projected = torch.stack(MultiHeadAttention.project(self, x, y), dim=2)
+        query, key, value = self.merged(projected, *three).unbind(dim=2)
         return query, key, value
 
 
@@ -368,8 +371,7 @@ def merged_form(layer: nn.Module) -> nn.Module:
     if not all(type(convolution) is FasterConvolution for convolution in three):
         return layer
     merged = twin(attention, FasterMultiDConvHeadAttention)
-    size = attention.heads, attention.d_k
-    merged.merged = MergedConvolution(three[0].kernel_size, size)
+    merged.merged = MergedConvolution(three[0].kernel_size)
     return merged
 
 

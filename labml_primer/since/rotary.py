@@ -40,7 +40,11 @@ from labml_primer.transformer.attention import (
     check_mask,
 )
 from labml_primer.transformer.language_model import Config
-from labml_primer.transformer.positional_encoding import PositionalEncoding, rotate
+from labml_primer.transformer.positional_encoding import (
+    PositionalEncoding,
+    cos_and_sin,
+    rotate_pairs,
+)
 
 
 class Rotation(nn.Module):
@@ -62,10 +66,11 @@ class Rotation(nn.Module):
         if query.size(1) > key.size(1):
             raise ValueError(f"{query.size(1)} queries, more than {key.size(1)} keys")
         positions = self.tokens_before + torch.arange(key.size(1), device=key.device)
-        # `rotate` expects positions next to the features, `[batch, heads, seq, d_k]`.
-        query, key = query.transpose(1, 2), key.transpose(1, 2)
-        query = rotate(query, positions[key.size(2) - query.size(2) :])
-        key = rotate(key, positions)
+        cos, sin = cos_and_sin(positions, key.size(-1), key.dtype)
+        first = key.size(1) - query.size(1)
+        # `rotate_pairs` expects positions next to the features, `[batch, heads, seq, d_k]`.
+        query = rotate_pairs(query.transpose(1, 2), cos[first:], sin[first:])
+        key = rotate_pairs(key.transpose(1, 2), cos, sin)
         return query.transpose(1, 2), key.transpose(1, 2)
 
 

@@ -467,19 +467,29 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     Source: {cite:t}`su2021roformer`, sections 3.2.2 and 3.4.2.
     """
-    d_k = x.size(-1)
-    if d_k % 2:
-        raise ValueError(f"d_k {d_k} is odd; rotations need pairs of features")
     if not x.is_floating_point():
         raise TypeError(f"x is {x.dtype}, not floating point")
     if positions.size(0) != x.size(-2):
         raise ValueError(f"{positions.size(0)} positions for {x.size(-2)} vectors")
+    return rotate_pairs(x, *cos_and_sin(positions, x.size(-1), x.dtype))
+
+
+def cos_and_sin(
+    positions: Tensor, d_k: int, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Return cosines and sines of the angles, each `[seq, d_k / 2]`. Queries and keys share them."""
+    if d_k % 2:
+        raise ValueError(f"d_k {d_k} is odd; rotations need pairs of features")
     # Half precision is too coarse for angles. Single precision is wrong by less than 0.001 at position 5000,
-    # and double precision, which Apple's GPUs do not have, is used if `x` has it.
-    wide = torch.promote_types(x.dtype, torch.float32)
-    exponents = torch.arange(0, d_k, 2, dtype=wide, device=x.device) / d_k
-    angle = torch.outer(positions.to(wide), 10_000.0**-exponents)  # [seq, d_k / 2]
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    # and double precision, which Apple's GPUs do not have, is used if `dtype` is.
+    wide = torch.promote_types(dtype, torch.float32)
+    exponents = torch.arange(0, d_k, 2, dtype=wide, device=positions.device) / d_k
+    angle = torch.outer(positions.to(wide), 10_000.0**-exponents)
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair of features of `x` `[..., seq, d_k]` by its angle, given as cosine and sine."""
     # A pair is two adjacent features, as in the paper. Much released code, such as GPT-NeoX's and Hugging
     # Face's Llama, pairs feature $k$ with feature $k + d_k/2$ instead. The two are equally good, but weights
     # trained with one give wrong results with the other, unless their features are reordered.

@@ -19,6 +19,7 @@ from benchmarks import (
     compiled_generation,
     floor,
     generation,
+    generation_elsewhere,
     measure,
     memory,
     peers,
@@ -39,6 +40,7 @@ QUESTIONS = (
     "floor",
     "forward_pass",
     "generation",
+    "generation_elsewhere",
     "memory",
     "step",
 )
@@ -137,9 +139,25 @@ def test_a_part_is_measured_alone_and_the_whole_recorded(
         monkeypatch.setattr("sys.argv", ["x", *arguments])
         measure.command("x", "seconds", [{"n": 1}, {"n": 2}], at, tokens=7)
     assert asked == [2, 1, 2]
-    record = json.loads((tmp_path / "x.json").read_text())
+    (record,) = json.loads((tmp_path / "x.json").read_text()).values()
     assert record["settings"] == {"tokens": 7}
     assert [cell["where"] for cell in record["cells"]] == [{"n": 1}, {"n": 2}]
+
+
+def test_a_record_replaces_that_of_its_processor_and_leaves_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(measure, "RESULTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["x", "--record"])
+    for cpu, taken in (("an abacus", 1.0), ("a loom", 2.0), ("an abacus", 3.0)):
+        monkeypatch.setattr(measure, "processor", lambda cpu=cpu: cpu)
+        cell = measure.compared({"n": 1}, {"a": [taken]}, [])
+        measure.command("x", "seconds", [{"n": 1}], lambda n, cell=cell: cell)
+    records = json.loads((tmp_path / "x.json").read_text())
+    assert {
+        cpu: (record["machine"]["cpu"], record["cells"][0]["values"]["a"])
+        for cpu, record in records.items()
+    } == {"an abacus": ("an abacus", 3.0), "a loom": ("a loom", 2.0)}
 
 
 # -- twins -----------------------------------------------------------------------------
@@ -179,7 +197,36 @@ def test_a_model_elsewhere_is_its_twin(name: str) -> None:
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.skipif(not measure.PEERS.is_dir(), reason="`make benchmarks` installs it")
+installed = pytest.mark.skipif(
+    not measure.PEERS.is_dir(), reason="`make benchmarks` installs it"
+)
+
+
+@installed
+def test_models_elsewhere_write_the_texts_of_ours() -> None:
+    found = generation_elsewhere.writers(128, torch.randint(step.VOCAB_SIZE, (1, 40)))
+    with torch.no_grad():
+        generation_elsewhere.check_texts(found)
+        for theirs, ours in generation_elsewhere.TWINS.items():
+            expected = found[ours].remembering(found[ours].model)(found[ours].text)
+            logits = found[theirs].remembering(found[theirs].model)(found[theirs].text)
+            torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_model_that_writes_another_text_is_not_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = torch.randint(step.VOCAB_SIZE, (1, 40))
+    models = [
+        LanguageModel(step.sized("transformer", 128, 64)).eval() for _ in range(2)
+    ]
+    found = {name: generation.Writer(m, text) for name, m in zip("ab", models)}
+    monkeypatch.setattr(generation_elsewhere, "TWINS", {"a": "b"})
+    with pytest.raises(ValueError, match="a is no twin"), torch.no_grad():
+        generation_elsewhere.check_texts(found)
+
+
+@installed
 def test_labml_nn_is_a_twin() -> None:
     layer = MultiDConvSharedByHeadsAttention(128, 2)
     theirs = peers.LabmlAttention(layer, 9)
@@ -287,23 +334,25 @@ def test_the_page_declares_every_record() -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_record_says_where_when_and_what(question: str) -> None:
-    record = json.loads((measure.RESULTS / f"{question}.json").read_text())
-    assert record["question"] == question
-    assert set(record["machine"]) == {"cpu", "cores", "threads", "system"}
-    assert {"python", "torch"} <= set(record["versions"])
-    assert re.fullmatch(r"[0-9a-f]{7,}\+?", record["commit"])
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
-    for cell in record["cells"]:
-        assert cell["rounds"] >= 1
-        assert all(value > 0 for value in cell["values"].values())
-        for ratio in cell["ratios"]:
-            assert {ratio["of"], ratio["over"]} <= set(cell["values"])
-            assert ratio["low"] <= ratio["median"] <= ratio["high"]
+    records = json.loads((measure.RESULTS / f"{question}.json").read_text())
+    for cpu, record in records.items():
+        assert record["question"] == question
+        assert set(record["machine"]) == {"cpu", "cores", "threads", "system"}
+        assert record["machine"]["cpu"] == cpu
+        assert {"python", "torch"} <= set(record["versions"])
+        assert re.fullmatch(r"[0-9a-f]{7,}\+?", record["commit"])
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
+        for cell in record["cells"]:
+            assert cell["rounds"] >= 1
+            assert all(value > 0 for value in cell["values"].values())
+            for ratio in cell["ratios"]:
+                assert {ratio["of"], ratio["over"]} <= set(cell["values"])
+                assert ratio["low"] <= ratio["median"] <= ratio["high"]
 
 
 # -- the page --------------------------------------------------------------------------
 
-Page = Callable[[Callable[[str, Record], None]], str]
+Page = Callable[..., str]
 
 
 @pytest.fixture
@@ -312,16 +361,21 @@ def page(
 ) -> Page:
     """What the page prints where each record was changed so."""
 
-    def printed(change: Callable[[str, Record], None]) -> str:
+    def printed(
+        change: Callable[[str, Record], None],
+        added: Callable[[Record], Record] = lambda records: {},
+    ) -> str:
         results = tmp_path / "benchmarks" / "results"
         for name in speed.__data__:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(measure.RESULTS.parents[1] / name, tmp_path / name)
         for question in QUESTIONS:
             path = results / f"{question}.json"
-            record = json.loads(path.read_text())
-            change(question, record)
-            path.write_text(json.dumps(record))
+            records = json.loads(path.read_text())
+            for record in records.values():
+                change(question, record)
+            named = {record["machine"]["cpu"]: record for record in records.values()}
+            path.write_text(json.dumps(named | added(records)))
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("MPLBACKEND", "Agg")
         runpy.run_path(str(Path(speed.__file__)), run_name="__main__")
@@ -369,3 +423,14 @@ def test_the_page_names_the_machine_of_the_records(page: Page) -> None:
     printed = page(change)
     assert "An abacus" in printed
     assert printed.count("1843-10-01  abcdef0") == len(QUESTIONS)
+
+
+def test_the_page_has_the_ratios_of_each_processor_side_by_side(page: Page) -> None:
+    def another(records: Record) -> Record:
+        record = deepcopy(next(iter(records.values())))
+        of_every(record, "Primer-EZ, faster", "Transformer", 1.23)
+        return {"A loom": record}
+
+    printed = page(lambda *_: None, another)
+    assert re.search(r"faster +\d\.\d\d to \d\.\d\d +1\.23 to 1\.23 *\n", printed)
+    assert "A loom" in printed
