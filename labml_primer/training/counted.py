@@ -21,7 +21,8 @@ def places_read(
     windows = [
         draw_windows(places, batch, seq, seed, step) for step in range(1, steps + 1)
     ]
-    return torch.cat(windows).unique()
+    read: Tensor = torch.unique(torch.cat(windows))
+    return read
 
 
 class CountsOfRead(Counts):

@@ -86,9 +86,9 @@ class Counts:
 
     def table(self, grams: Tensor) -> tuple[Tensor, ...]:
         """Return different n-grams, the $C(hc)$ of each; their contexts, $C(h)$ and $T(h)$ of each."""
-        grams, count = grams.unique(return_counts=True)
-        contexts, which, kinds = (grams // self.vocab_size).unique_consecutive(
-            return_inverse=True, return_counts=True
+        grams, count = torch.unique(grams, return_counts=True)
+        contexts, which, kinds = torch.unique_consecutive(
+            grams // self.vocab_size, return_inverse=True, return_counts=True
         )
         total = torch.zeros_like(contexts).index_add_(0, which, count)
         return grams, count, contexts, total, kinds

@@ -184,8 +184,8 @@ def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float
     # Read `batch` windows at a time, as in training, to save memory. The result does not depend on it.
     with in_mode(model, training=False):
         total = sum(
-            next_character_loss(model, part).item() * len(part)
-            for part in windows.split(batch)
+            float(next_character_loss(model, part)) * len(part)
+            for part in torch.split(windows, batch)
         )
     return total / len(windows)
 
