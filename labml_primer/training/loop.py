@@ -22,7 +22,7 @@ Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its l
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -316,13 +316,15 @@ def train(
     warmup: int = 100,
     seed: int = 0,
     evaluations: int = 10,
+    report: Callable[[str], object] | None = None,
 ) -> History:
     """
     ## The loop
 
     Train `model` in place to predict the next character, and return its history. `model` maps tokens
     `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at equal
-    intervals, the last time after the last step.
+    intervals, the last time after the last step. `report` is then called with a line that says the step and
+    both losses; `report=print` shows it anywhere, also in a notebook or a pipe.
 
     The result depends only on the model, the seed and the other arguments. The global random state of the CPU
     and of CUDA's GPUs does not affect it and is the same afterwards. A second call reads the same windows
@@ -393,6 +395,11 @@ def train(
                 history.validation_loss.append(held_out)
                 history.seconds.append(seconds)
                 losses.clear()
+                if report:
+                    both = (
+                        f"loss {history.train_loss[-1]:.3f}, validation {held_out:.3f}"
+                    )
+                    report(f"{name}: step {step}, {both}")
     return history
 
 
