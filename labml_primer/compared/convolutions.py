@@ -64,7 +64,7 @@ if __name__ == "__main__":
 
     def kept(targets: Tensor, channel: int) -> float:
         values = torch.linalg.svdvals(targets.movedim(channel, 0)).square()
-        return (values[:, 0].sum() / values.sum()).item()
+        return float(values[:, 0].sum() / values.sum())
 
     torch.manual_seed(0)
     matrix, kernels = torch.randn(64, 64), torch.randn(3, 64)

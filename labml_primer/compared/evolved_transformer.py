@@ -72,7 +72,8 @@ class SeparableConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() != 3:
             raise ValueError(f"x is {list(x.shape)}, not [batch, seq, d_in]")
-        return self.pointwise(self.depthwise(x.unsqueeze(2)).squeeze(2))
+        y: Tensor = self.pointwise(self.depthwise(x.unsqueeze(2)).squeeze(2))
+        return y
 
 
 if __name__ == "__main__":
@@ -129,7 +130,8 @@ class BranchedConvolution(nn.Module):
         # The narrow branch is padded with zeros to the width of the other, so it contributes to the first
         # quarter of the channels only.
         narrow = F.pad(narrow, (0, wide.size(-1) - narrow.size(-1)))
-        return self.join(self.norm(wide + narrow))
+        y: Tensor = self.join(self.norm(wide + narrow))
+        return y
 
 
 if __name__ == "__main__":

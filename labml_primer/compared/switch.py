@@ -85,11 +85,11 @@ class Experts(nn.Linear):
         )
         self.bias = nn.Parameter(torch.empty(experts, 1, d_out).uniform_(-bound, bound))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         # Some models have no biases, {doc}`t5` for example.
         if self.bias is None:
-            return torch.bmm(x, self.weight)
-        return torch.baddbmm(self.bias, x, self.weight)
+            return torch.bmm(input, self.weight)
+        return torch.baddbmm(self.bias, input, self.weight)
 
 
 class AddLoss(torch.autograd.Function):
@@ -216,7 +216,7 @@ class SwitchFeedForward(PositionwiseFeedForward):
         answers = super().forward(grouped).flatten(0, 1)
         # Back to the original order. A row of zeros at the end is the result for dropped tokens.
         answers = F.pad(answers, (0, 0, 0, 1))[row] * gate[:, None].to(x.dtype)
-        y = answers.unflatten(0, (x.size(1), x.size(0))).transpose(0, 1)
+        y = torch.unflatten(answers, 0, (x.size(1), x.size(0))).transpose(0, 1)
         if self.training and torch.is_grad_enabled():
             y = AddLoss.apply(y, self.auxiliary_loss(x))
         return y

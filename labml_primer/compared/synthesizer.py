@@ -110,7 +110,8 @@ class SyntheticAttention(MultiHeadAttention, ABC):
         weights = F.dropout(self.weights(x, keys, mask), self.dropout, self.training)
         # If all texts share the weights, this is one product for the whole batch.
         heads = torch.einsum("bhqk, bkhd -> bqhd", weights, value)
-        return self.output(heads.flatten(2))
+        output: Tensor = self.output(heads.flatten(2))
+        return output
 
 
 class DenseSynthesizer(SyntheticAttention):
@@ -149,7 +150,8 @@ class DenseSynthesizer(SyntheticAttention):
     def hidden(self, x: Tensor) -> Tensor:
         """Return the hidden layer, `[batch, heads, queries, d_k]`."""
         hidden = F.relu(self.query(x))
-        return hidden.unflatten(-1, (self.heads, self.d_k)).transpose(1, 2)
+        hidden = torch.unflatten(hidden, -1, (self.heads, self.d_k))
+        return hidden.transpose(1, 2)
 
     def scores(self, x: Tensor, keys: int) -> Tensor:
         return self.hidden(x) @ self.targets[..., :keys]

@@ -152,7 +152,8 @@ class RelativePositionBias(nn.Module):
         positions = torch.arange(keys, device=self.table.weight.device)
         distance = positions[keys - queries :, None] - positions
         bucket = relative_position_bucket(distance, self.bidirectional)
-        return self.table(bucket).permute(2, 0, 1)
+        bias: Tensor = self.table(bucket)  # [queries, keys, heads]
+        return bias.permute(2, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,8 @@ class T5Block(nn.Module):
         if memory is not None:
             y = self.cross_attention_norm(x)
             x = x + self.cross_attention(y, memory, memory_mask)
-        return x + self.feed_forward(self.feed_forward_norm(x))
+        x = x + self.feed_forward(self.feed_forward_norm(x))
+        return x
 
 
 class T5Stack(nn.Module):
@@ -280,7 +282,8 @@ class T5Stack(nn.Module):
             bias = bias.masked_fill(~mask, -math.inf)
         for block in self.blocks:
             x = block(x, bias, memory, memory_mask)
-        return self.norm(x)
+        x = self.norm(x)
+        return x
 
 
 class T5(nn.Module):
@@ -435,7 +438,7 @@ def t5_rate(step: int, warmup: int = 10_000) -> float:
     It is 0.01 for the first $w$ = 10,000 steps and then falls with the square root of the step. The paper
     calls this warm-up (A.8), although the rate never rises.
     """
-    return max(step, warmup) ** -0.5
+    return 1 / math.sqrt(max(step, warmup))
 
 
 def adafactor(

@@ -71,7 +71,8 @@ class GatedFeedForward(PositionwiseFeedForward):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.activation(self.gate(x)) * self.expand(x)
-        return self.contract(self.dropout(hidden))
+        y: Tensor = self.contract(self.dropout(hidden))
+        return y
 
 
 if __name__ == "__main__":

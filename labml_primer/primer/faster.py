@@ -155,8 +155,8 @@ class SquaredReLUFunction(torch.autograd.Function):
         return F.relu(x).square_()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (x,), (grad,) = ctx.saved_tensors, gradients
         # The gradient of ReLU, which at zero is zero, times $2x$.
         slope: Tensor = torch.ops.aten.threshold_backward(grad, x, 0.0)
         return slope.mul_(x).mul_(2)
@@ -196,8 +196,8 @@ class CausalSum(torch.autograd.Function):
         return causal_sum(x, weight)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        x, weight = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        (x, weight), (grad,) = ctx.saved_tensors, gradients
         current, *earlier = reversed(weight.unbind())
         grad_x = grad * current
         # `vecdot` sums the products along the sequence without storing them. `sum_to_size` adds up the

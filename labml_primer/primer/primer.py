@@ -160,7 +160,8 @@ class SharedQueryAttention(MultiHeadAttention):
 
     def mix(self, key: Tensor) -> Tensor:
         """Return $K W$, in the shape of `key`, `[batch, seq, heads, d_k]`."""
-        return self.query(key.flatten(2)).view_as(key)
+        query: Tensor = self.query(key.flatten(2))
+        return query.view_as(key)
 
 
 class PrimerAttention(SharedQueryAttention):
@@ -291,7 +292,8 @@ class PrimerBlock(Block):
         x = x + self.dropout(self.attention(y, y, causal=True))
         # The feed-forward layer reads the stream without a norm. With the squared ReLU, twice the input gives
         # about four times the output, and the norm after it restores a fixed size.
-        return x + self.dropout(self.feed_forward_norm(self.feed_forward(x)))
+        x = x + self.dropout(self.feed_forward_norm(self.feed_forward(x)))
+        return x
 
 
 if __name__ == "__main__":
@@ -391,7 +393,8 @@ class SearchedAttention(PrimerAttention):
                 )
             weights = weights * self.gate[:, None, :keys]
         weights = F.dropout(weights, self.dropout, self.training)
-        return self.output((weights @ value).transpose(1, 2).flatten(2))
+        output: Tensor = self.output((weights @ value).transpose(1, 2).flatten(2))
+        return output
 
 
 class SearchedActivation(nn.Module):
@@ -430,7 +433,8 @@ class SearchedBlock(PrimerBlock):
     def forward(self, x: Tensor) -> Tensor:
         y = self.attention_norm(x)
         x = x + 2 * self.dropout(self.attention(y, y, causal=True))
-        return x + 2 * self.dropout(self.feed_forward_norm(self.feed_forward(x)))
+        x = x + 2 * self.dropout(self.feed_forward_norm(self.feed_forward(x)))
+        return x
 
 
 if __name__ == "__main__":

@@ -148,9 +148,9 @@ def convolve(x: Tensor, weight: Tensor) -> Tensor:
     # {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`.
     if x.size(0) == 1:
         y = x.squeeze(0) @ weight.flatten(1)
-        return y.unflatten(-1, (copies, -1)).movedim(2, 0)
+        return torch.unflatten(y, -1, (copies, -1)).movedim(2, 0)
     y = torch.bmm(x.flatten(1, 2), weight.transpose(0, 1))
-    return y.unflatten(1, x.shape[1:3])
+    return torch.unflatten(y, 1, x.shape[1:3])
 
 
 def convolve_depthwise(x: Tensor, weight: Tensor) -> Tensor:
@@ -189,7 +189,7 @@ def merge(x: Tensor, branches: int) -> Tensor:
     """Concatenate the results of the branches: `[copies * branches, ..., width]` to `[copies, ...]`."""
     if x.size(0) == 1:
         return x.repeat(1, 1, 1, branches)
-    x = x.unflatten(0, (-1, branches))
+    x = torch.unflatten(x, 0, (-1, branches))
     return x.permute(0, 2, 3, 1, 4).flatten(3)
 
 

@@ -92,7 +92,8 @@ class GroupedQueryAttention(MultiHeadAttention):
         heads = F.scaled_dot_product_attention(
             query, key, value, mask, dropout, causal and mask is None, enable_gqa=True
         )
-        return self.output(heads.transpose(1, 2).flatten(2))
+        output: Tensor = self.output(heads.transpose(1, 2).flatten(2))
+        return output
 
 
 if __name__ == "__main__":

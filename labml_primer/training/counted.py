@@ -21,7 +21,8 @@ def places_read(
     windows = [
         draw_windows(places, batch, seq, seed, step) for step in range(1, steps + 1)
     ]
-    return torch.cat(windows).unique()
+    read: Tensor = torch.unique(torch.cat(windows))
+    return read
 
 
 class CountsOfRead(KneserNey):
@@ -33,7 +34,7 @@ class CountsOfRead(KneserNey):
     """
 
     def __init__(self, text: Tensor, places: Tensor, order: int, vocab_size: int):
-        self.places = places.unique()
+        self.places = torch.unique(places)
         super().__init__(text[self.places], order, vocab_size)
 
     def count(self, grams: Tensor) -> tuple[Tensor, Tensor]:

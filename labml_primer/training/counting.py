@@ -89,14 +89,14 @@ class Counts:
 
     def count(self, grams: Tensor) -> tuple[Tensor, Tensor]:
         """Return the different n-grams, sorted, and $C(hc)$ of each."""
-        different, count = grams.unique(return_counts=True)
+        different, count = torch.unique(grams, return_counts=True)
         return different, count
 
     def table(self, grams: Tensor, count: Tensor) -> tuple[Tensor, ...]:
         """Return n-grams and what each keeps; their contexts, what each shares, and its sum of both."""
         kept, given = self.split(count)
-        contexts, which = (grams // self.vocab_size).unique_consecutive(
-            return_inverse=True
+        contexts, which = torch.unique_consecutive(
+            grams // self.vocab_size, return_inverse=True
         )
         zero = torch.zeros(len(contexts), dtype=torch.float64)
         shared = zero.index_add(0, which, given.double())
@@ -297,7 +297,7 @@ class KneserNey(Counts):
     def __init__(self, text: Tensor, order: int, vocab_size: int):
         super().__init__(text, order, vocab_size)
         self.continued = [
-            self.table(*(grams % vocab_size**n).unique(return_counts=True))
+            self.table(*torch.unique(grams % vocab_size**n, return_counts=True))
             for n, (grams, *_) in enumerate(self.tables[1:], 1)
         ]
 

@@ -22,7 +22,7 @@ Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its l
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -199,8 +199,8 @@ def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float
     # Read `batch` windows at a time, as in training, to save memory. The result does not depend on it.
     with in_mode(model, training=False):
         total = sum(
-            next_character_loss(model, part).item() * len(part)
-            for part in windows.split(batch)
+            float(next_character_loss(model, part)) * len(part)
+            for part in torch.split(windows, batch)
         )
     return total / len(windows)
 
@@ -341,13 +341,15 @@ def train(
     warmup: int = 100,
     seed: int = 0,
     evaluations: int = 10,
+    report: Callable[[str], object] | None = None,
 ) -> History:
     """
     ## The loop
 
     Train `model` in place to predict the next character, and return its history. `model` maps tokens
     `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at equal
-    intervals, the last time after the last step.
+    intervals, the last time after the last step. `report` is then called with a line that says the step and
+    both losses; `report=print` shows it anywhere, also in a notebook or a pipe.
 
     The result depends only on the model, the seed and the other arguments. The global random state of the CPU
     and of CUDA's GPUs does not affect it and is the same afterwards. A second call reads the same windows
@@ -420,6 +422,11 @@ def train(
                 history.validation_loss.append(held_out)
                 history.seconds.append(seconds)
                 losses.clear()
+                if report:
+                    both = (
+                        f"loss {history.train_loss[-1]:.3f}, validation {held_out:.3f}"
+                    )
+                    report(f"{name}: step {step}, {both}")
     return history
 
 

@@ -344,7 +344,8 @@ class MultiHeadAttention(nn.Module):
             query, key, value, mask, dropout, causal and mask is None
         )  # [batch, heads, queries, d_k]
         # Put the heads side by side again, `[batch, queries, d_model]`; $W^O$ combines their results.
-        return self.output(heads.transpose(1, 2).flatten(2))
+        output: Tensor = self.output(heads.transpose(1, 2).flatten(2))
+        return output
 
 
 if __name__ == "__main__":

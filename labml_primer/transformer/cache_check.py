@@ -92,12 +92,12 @@ def check_cache(
             except Exception:  # perhaps the text is too long
                 continue
         else:
-            return unchecked(plain, f"it does not read {length} tokens")
+            return unchecked(plain, f"it does not read {LENGTHS[-1]} tokens")
 
         def read_in_pieces(model: nn.Module, sizes: list[int]) -> list[Calls]:
             """Return the calls of each piece."""
             piece, steps = watch(model), []
-            for part in text[:, : sum(sizes)].split(sizes, dim=1):
+            for part in torch.split(text[:, : sum(sizes)], sizes, dim=1):
                 piece.clear()
                 try:
                     read(model, part)
@@ -134,7 +134,8 @@ def unchecked(model: nn.Module, reason: str) -> None:
 
 def random_text(like: Tensor, length: int) -> Tensor:
     """Return `[1, length, ...]` with values of a tensor `[batch, seq, ...]`, 0 and 1."""
-    values = torch.cat([like[:1, :32].flatten(), like.new_tensor([0, 1])]).unique()
+    values: Tensor = torch.cat([like[:1, :32].flatten(), like.new_tensor([0, 1])])
+    values = torch.unique(values)
     shape, generator = (1, length, *like.shape[2:]), torch.Generator().manual_seed(0)
     drawn = torch.randint(len(values), shape, generator=generator, device="cpu")
     return values[drawn.to(like.device)]

@@ -90,7 +90,8 @@ class DecoderBlock(nn.Module):
         # mask either, because the whole source is known before the first word is written.
         y = self.cross_attention_norm(x)
         x = x + self.dropout(self.cross_attention(y, memory, memory_mask))
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return x
 
 
 class Decoder(nn.Module):
@@ -127,7 +128,8 @@ class Decoder(nn.Module):
         check_mask(mask)
         for block in self.blocks:
             x = block(x, memory, memory_mask, mask)
-        return self.norm(x)
+        x = self.norm(x)
+        return x
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ class Embedding(nn.Module):
             or tokens.is_complex()
         ):
             raise ValueError(f"tokens are {tokens.dtype}, not integers")
-        return self.table(tokens.long()) * self.scale  # [batch, seq, d_model]
+        rows: Tensor = self.table(tokens.long())  # [batch, seq, d_model]
+        return rows * self.scale
 
 
 if __name__ == "__main__":
@@ -258,7 +259,8 @@ if __name__ == "__main__":
     def same_kind(table: Tensor) -> float:
         rows = F.normalize(centred(table), dim=1)
         nearest = (rows @ rows.T).fill_diagonal_(-1).argmax(1).tolist()
-        return sum(kinds[i] == kinds[j] for i, j in enumerate(nearest)) / len(kinds)
+        same = [float(kinds[i] == kinds[j]) for i, j in enumerate(nearest)]
+        return sum(same) / len(kinds)
 
     pairs = sum(kinds.count(name) * (kinds.count(name) - 1) for name in colours)
     print(

@@ -74,7 +74,8 @@ class EncoderBlock(nn.Module):
         x = x + self.dropout(self.attention(y, y, mask))
         # With pre-norm, the path from `x` to the result consists of additions only. So the gradient at the
         # last block's output reaches every block unchanged, and each layer on the way adds to it.
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return x
 
 
 if __name__ == "__main__":
@@ -135,7 +136,8 @@ class Encoder(nn.Module):
         check_mask(mask)
         for block in self.blocks:
             x = block(x, mask)
-        return self.norm(x)
+        x = self.norm(x)
+        return x
 
 
 if __name__ == "__main__":
@@ -218,7 +220,8 @@ if __name__ == "__main__":
         def forward(self, text: Tensor) -> Tensor:
             hidden = text.masked_fill(torch.isin(text, vowels), deleted)
             x = self.embedding(hidden) + self.positions[: text.size(1)]
-            return self.output(self.encoder(x, self.mask))
+            logits: Tensor = self.output(self.encoder(x, self.mask))
+            return logits
 
     # Windows of 16 characters at random places. Only vowels count in the loss.
     def windows(text: Tensor, batch: int, generator: torch.Generator) -> Tensor:

@@ -67,7 +67,8 @@ class PositionwiseFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.dropout(self.activation(self.expand(x)))  # [batch, seq, d_ff]
-        return self.contract(hidden)
+        y: Tensor = self.contract(hidden)
+        return y
 
 
 if __name__ == "__main__":

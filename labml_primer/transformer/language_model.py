@@ -61,7 +61,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, causal=True))
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return x
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,8 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     """
     if step < 1:
         raise ValueError(f"step {step}: steps count from 1")
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    rate: float = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    return rate
 
 
 if __name__ == "__main__":

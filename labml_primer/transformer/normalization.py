@@ -60,7 +60,7 @@ if __name__ == "__main__":
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             x = step(layer, x)
         error = (x * torch.randn_like(x)).sum()
-        return torch.autograd.grad(error, stack[0].weight)[0].norm().item()
+        return float(torch.autograd.grad(error, stack[0].weight)[0].norm())
 
     # The gradient at the first layer by the number of layers, divided by its value at depth 1. Both scales
     # are logarithmic. In a plain stack (orange) the gradient vanishes as layers are added. With residuals
@@ -276,7 +276,8 @@ class PreNorm(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return x + self.dropout(sublayer(self.norm(x)))
+        x = x + self.dropout(sublayer(self.norm(x)))
+        return x
 
 
 class PostNorm(PreNorm):
@@ -290,7 +291,8 @@ class PostNorm(PreNorm):
     """
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return self.norm(x + self.dropout(sublayer(x)))
+        x = self.norm(x + self.dropout(sublayer(x)))
+        return x
 
 
 if __name__ == "__main__":
@@ -321,7 +323,8 @@ if __name__ == "__main__":
 
         def forward(self, x: Tensor) -> Tensor:
             x = self.first(x, lambda y: self.attention(y, y, causal=True))
-            return self.second(x, self.feed_forward)
+            x = self.second(x, self.feed_forward)
+            return x
 
     class Model(nn.Module):
         def __init__(self, wrapper: type[PreNorm], layers: int, d_model: int = 32):
@@ -335,9 +338,9 @@ if __name__ == "__main__":
             self.logits = nn.Linear(d_model, corpus.vocab_size)
 
         def forward(self, tokens: Tensor) -> Tensor:
-            return self.logits(
-                self.norm(self.blocks(self.embedding(tokens) + self.positions))
-            )
+            x = self.blocks(self.embedding(tokens) + self.positions)
+            logits: Tensor = self.logits(self.norm(x))
+            return logits
 
     corpus = load_corpus()
 

@@ -170,7 +170,8 @@ if __name__ == "__main__":
             torch.tensor([[math.cos(b), math.sin(b)], [-math.sin(b), math.cos(b)]])
             for b in (offset * w for w in omega)
         )
-        return torch.block_diag(*turns)  # [d_model, d_model]
+        matrix: Tensor = torch.block_diag(*turns)  # [d_model, d_model]
+        return matrix
 
     # One matrix per offset maps each of 400 positions to the position `offset` steps later, up to rounding.
     places = positional_encoding(500, 64)
@@ -319,7 +320,8 @@ class PositionalEncoding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(add_positions(x, self.encoding))
+        x = self.dropout(add_positions(x, self.encoding))
+        return x
 
 
 if __name__ == "__main__":
@@ -363,7 +365,8 @@ class LearnedPositionalEncoding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(add_positions(x, self.encoding))
+        x = self.dropout(add_positions(x, self.encoding))
+        return x
 
 
 if __name__ == "__main__":
@@ -389,7 +392,9 @@ if __name__ == "__main__":
         def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
             x = add_positions(self.words(tokens), places)
             q, k = self.query(x), self.key(x)
-            return self.logits(F.scaled_dot_product_attention(q, k, x, is_causal=True))
+            x = F.scaled_dot_product_attention(q, k, x, is_causal=True)
+            logits: Tensor = self.logits(x)
+            return logits
 
     # It learns from sequences of 32 tokens and is tested on 512. One kind of head starts every batch at
     # position 0. The other starts each batch at a random position, so it sees every position, but no more
@@ -410,7 +415,8 @@ if __name__ == "__main__":
         row = torch.randint(16, (64, 512))
         with torch.no_grad():
             answers = model(row, places)[:, 3:].argmax(-1)
-        return (answers == row[:, :-3]).float().mean(0)  # [509]
+        right: Tensor = answers == row[:, :-3]
+        return right.float().mean(0)  # [509]
 
     # The mean accuracy of three heads of each kind, by position. The vertical line is the longest length in
     # training, the dotted line is chance. Both kinds are right up to there. The head that always starts at 0

@@ -14,10 +14,11 @@ def look_up(table: nn.Embedding, tokens: Tensor) -> Tensor:
         fix = "; for a single text use tokens[None]" if tokens.dim() == 1 else ""
         raise ValueError(f"tokens have the shape {shape}, not [batch, seq]{fix}")
     try:
-        return table(tokens)
+        rows: Tensor = table(tokens)
     except IndexError:
         least, most = int(tokens.min()), int(tokens.max())
         raise IndexError(
             f"tokens of shape {list(tokens.shape)} range from {least} to {most}; "
             f"vocab_size {table.num_embeddings} allows 0 to {table.num_embeddings - 1}"
         ) from None
+    return rows

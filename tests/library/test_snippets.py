@@ -95,6 +95,30 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(part: str) -> 
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
 
 
+@pytest.mark.slow
+@every_part
+def test_every_copy_passes_a_strict_type_checker(part: str, tmp_path: Path) -> None:
+    # Some functions of torch have no types, such as `backward`, so calling them is allowed.
+    options = ["--strict", "--allow-untyped-calls", "--scripts-are-modules"]
+    files = {
+        tmp_path / f"{path.stem}_{name}.py": text
+        for path in PARTS[part]
+        for name, text in of(path).items()
+    }
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
+    if not files:
+        return
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, *files],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
 DOCSTRING = re.compile(r'^ *"""(.|\n)*?"""\n', re.MULTILINE)
 
 # Lines of a pasted definition, at most, with the imports and all that it needs. Blank lines, comments and

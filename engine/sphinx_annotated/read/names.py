@@ -36,14 +36,13 @@ def free_names(node: ast.stmt) -> set[str]:
 
 
 def quoted_names(node: ast.stmt) -> set[str]:
-    """Return the names in the texts that annotate fields of classes: ``x: "ClassVar[int]"``."""
+    """Return the names in the texts that are annotations: ``x: "ClassVar[int]"``, ``-> "Table"``."""
     found: set[str] = set()
-    classes = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef)]
     waiting: list[ast.AST] = [
-        part.annotation
-        for each in classes
-        for part in each.body
-        if isinstance(part, ast.AnnAssign)
+        annotation
+        for part in ast.walk(node)
+        for field in ("annotation", "returns")  # of names and arguments; of functions
+        if (annotation := getattr(part, field, None))
     ]
     for part in waiting:
         if isinstance(part, ast.Subscript) and "Literal" in ast.unparse(part.value):

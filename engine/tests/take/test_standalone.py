@@ -230,6 +230,7 @@ def test_annotations_run_without_a_future_import(
         "pkg/one.py": "class A:\n    def f(self) -> 'B': ...\n\n\nclass B:\n    def g(self) -> A: ...\n"
     }
     assert defined(collect(files, "B")) == ["A", "B"]
+    assert defined(collect(files, "A")) == ["A", "B"]  # type checkers read the text
     later = {
         "pkg/one.py": "from __future__ import annotations\n\n\n"
         "class A:\n    def f(self) -> B: ...\n\n\nclass B(A): ...\n"
