@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
+from installed import install
 from sphinx_annotated.take.standalone import snippets
 from write_notebooks import ROOT, chapters, the_book
 
@@ -95,28 +97,49 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(part: str) -> 
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
 
 
+def written(folder: Path, parts: Iterable[str]) -> Path:
+    """A folder with a file for each definition of some parts."""
+    for path in (path for part in parts for path in PARTS[part]):
+        for name, text in of(path).items():
+            file = folder / f"{path.parent.name}_{path.stem}_{name}.py"
+            file.write_text(text, encoding="utf-8")
+    return folder
+
+
 @pytest.mark.slow
 @every_part
-def test_every_copy_passes_a_strict_type_checker(part: str, tmp_path: Path) -> None:
+def test_every_copy_passes_mypy_as_strict_as_torch_allows(
+    part: str, tmp_path: Path
+) -> None:
     # Some functions of torch have no types, such as `backward`, so calling them is allowed.
     options = ["--strict", "--allow-untyped-calls", "--scripts-are-modules"]
-    files = {
-        tmp_path / f"{path.stem}_{name}.py": text
-        for path in PARTS[part]
-        for name, text in of(path).items()
-    }
-    for file, text in files.items():
-        file.write_text(text, encoding="utf-8")
-    if not files:
-        return
+    if files := list(written(tmp_path, [part]).iterdir()):
+        checked = subprocess.run(
+            [sys.executable, "-m", "mypy", *options, *files],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_every_copy_passes_pyright(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    packages = tmp_path_factory.mktemp("pyright")
+    install(packages, "pyright")
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, *files],
+        [*command, written(tmp_path, PARTS)],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(packages)},
         check=False,
     )
-    assert checked.returncode == 0, checked.stdout
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 DOCSTRING = re.compile(r'^ *"""(.|\n)*?"""\n', re.MULTILINE)

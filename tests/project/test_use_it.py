@@ -12,6 +12,7 @@ from typing import Any
 import from_outside
 import pytest
 import torch
+from installed import install
 
 from labml_primer import PRESETS, LanguageModel
 from labml_primer.primer.primer import PrimerNorm
@@ -355,13 +356,7 @@ transformers.PreTrainedModel.from_pretrained = classmethod(made)
 def transformers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package `transformers` and what it needs."""
     folder = tmp_path_factory.mktemp("transformers")
-    install = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder)]
-    done = subprocess.run(
-        [*install, "transformers"], capture_output=True, text=True, check=False
-    )
-    if "Temporary failure in name resolution" in done.stderr:
-        pytest.skip("without the network, nothing can be installed")
-    assert done.returncode == 0, done.stderr
+    install(folder, "transformers")
     return folder
 
 
