@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from sphinx_annotated.read.prose import as_typed
+from sphinx_annotated.read.prose import ANCHOR, as_typed
 from sphinx_annotated.read.syntax import (
     DEFINITIONS,
     first_line,
@@ -19,7 +19,8 @@ from sphinx_annotated.read.syntax import (
     split_lines,
 )
 
-LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
+# Targets of cross-references, before a heading.
+LABELS = rf"(?:(?:\([^()\n]+\)=|{ANCHOR})\n+)*"
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
 SOLUTION = re.compile(r"^:{3,}\{solution\}", re.MULTILINE)

@@ -4,7 +4,7 @@ A docstring is full of code: ``__init__``, ``2*x*y``, ``<pad>``, ``$HOME``, ``>>
 Markdown would make emphasis, tags, formulas and quotations of it. ``as_typed`` puts a backslash
 before each sign that was not meant as markup, and encloses a doctest in a block of code:
 
-- HTML is no markup here, neither tags nor entities. A link between angle brackets is.
+- HTML is no markup here, neither tags nor entities. A link between angle brackets is, and ``<a id="here"></a>``.
 - An underscore is part of a name. Emphasis is written with stars, and they touch no other word.
 - A formula between dollars neither starts nor ends with a blank, and is not an amount.
 - A sign at the start of a line in the middle of a sentence starts no list, quotation or heading.
@@ -43,13 +43,15 @@ CODE = {
     *("annotated-prose", "picture", "variant"),
 }
 TITLED = {"admonition", "card", "deviation", "dropdown", "exercise", "tab-item"}
+ANCHOR = r"""<a[ ]+(?:id|name)=["'][^"'<>\s]+["'][ ]*>[ ]*</a>"""  # a place for links
 PIECE = re.compile(
-    r"""
+    rf"""
       (?P<escape>\\.?)
     | (?P<code>(?<!`)(`+)(?!`).+?(?<!`)\3(?!`))
-    | (?P<display>\$\$(?!\s)[^$]+?(?<!\s)\$\$)
+    | (?P<display>\$\$(?!\s)(?:\\.|[^\\$])+?(?<!\s)\$\$)
     | (?P<dollar>\$)
     | (?P<link><(?:https?|ftp|mailto|project|path|inv|doi):[^\s<>]*>)
+    | (?P<anchor>{ANCHOR})
     | (?P<tag><(?=[A-Za-z/!?]))
     | (?P<entity>&(?=\#?\w+;))
     | (?P<target>\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"]*")?\))
@@ -59,7 +61,7 @@ PIECE = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-FORMULA = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])*?[^\s\\$]|\\.)\$(?!\d)", re.DOTALL)
+FORMULA = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])*?(?:\\.|[^\s\\$]))\$(?!\d)", re.DOTALL)
 AMOUNT = re.compile(r"\d[\d.,]*\s+[a-zA-Z]{2,}")
 # A formula at the start of a line, with words and another formula after it.
 GLUED = re.compile(
