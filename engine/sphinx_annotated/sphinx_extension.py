@@ -46,6 +46,7 @@ from sphinx_annotated.page.directives import (
 from sphinx_annotated.page.html.boxes import skip
 from sphinx_annotated.page.html.code import code_lines, visit_code_lines
 from sphinx_annotated.page.manners import written
+from sphinx_annotated.read.manners import html
 from sphinx_annotated.settings import CONFIGURATION, check
 from sphinx_annotated.take import bibtex, snippets
 
@@ -91,6 +92,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name, directive in DIRECTIVES.items():
         app.add_directive(name, directive)
     app.add_role("value", values.Value())
+    app.add_role(html.ROLE, places.Html())
     app.add_transform(transforms.Rules)
     app.add_transform(transforms.OutputsInRows)
     app.add_transform(typed.AsTyped)

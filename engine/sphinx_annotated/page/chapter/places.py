@@ -17,6 +17,7 @@ from sphinx.locale import __
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
 
 from sphinx_annotated.page.build.state import state_of
@@ -33,6 +34,13 @@ def linked(target: str, docname: str, known: Container[str]) -> str:
     folder = path.removesuffix("index") if path.endswith("/index") else f"{path}/"
     names = (path, f"{folder}index", f"{folder}__init__".removeprefix("./"))
     return next((name for name in names if name in known), "")
+
+
+class Html(SphinxRole):
+    """A tag of HTML in a notebook's cell of Markdown."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        return [nodes.raw("", self.text, format="html")], []
 
 
 class Places(SphinxTransform):
