@@ -95,6 +95,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role(html.ROLE, places.Html())
     app.add_transform(transforms.Rules)
     app.add_transform(transforms.OutputsInRows)
+    app.add_transform(transforms.Sizes)
     app.add_transform(typed.AsTyped)
     app.add_transform(places.Places)
     app.add_transform(ties.TiesOfTranslations)

@@ -95,7 +95,9 @@ def folds(chapter: Chapter, everything: bool = False) -> list[Folds]:
             or marked
             or (tabulates(cell) and finder.lines_of(cell.nodes) >= FEWEST)
         ):
-            nodes = marked if marked and not (everything or cell.is_folded) else cell.nodes
+            nodes = (
+                marked if marked and not (everything or cell.is_folded) else cell.nodes
+            )
             found.append(_folds(chapter, cell, nodes, nodes[0], title))
         elif finder.lines_of(drawing) < FEWEST:
             found.append(Folds())

@@ -54,8 +54,8 @@ class Manner:
 
     ``kinds`` are those of full-line comments, by line, and of statements that are prose, by their first
     lines. Other comments are of the kind ``comments``. ``marks`` are lines that are neither prose nor code,
-    ``starts`` those on which cells of code start, and ``titles`` headings by the lines of marks. ``tags`` are those
-    of cells of code, by their first and last lines.
+    ``starts`` those on which cells of code start, and ``titles`` headings by the lines of marks. ``tags`` are
+    those of cells of code, by their first and last lines.
     """
 
     kinds: Mapping[int, Kind] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """The title of a chapter: each has one.
 
-It is the ``# Title`` that the module starts with. Otherwise it is the title of its front matter, whose summary
-comes below it, an underlined title, the docstring's first line if that is a paragraph of its own, or the
-module's name. In reStructuredText, text may come before the title. A further ``# Heading`` is a section.
+It is the ``# Title`` that the module starts with. Otherwise it is the title of its front matter,
+an underlined title, the docstring's first line if that is a paragraph of its own, or the
+module's name. The summary of front matter comes below it. In reStructuredText, text may come before
+the title. A further ``# Heading`` is a section.
 """
 
 from __future__ import annotations

@@ -148,15 +148,17 @@ class _Client(NotebookClient):
 
     waits: int | None = None  # the cell whose next output clears the others
 
-    async def async_execute_cell(self, cell: Any, index: int, *more: Any, **options: Any) -> Any:
+    async def async_execute_cell(
+        self, cell: Any, index: int, *more: Any, **options: Any
+    ) -> Any:
         """Run a piece, unless one of its cell has failed: then it does nothing."""
         earlier = (c for i, c in enumerate(self.nb.cells[:index]) if self._cell(i))
-        if any(
-            c.metadata["cell"] == self._cell(index) and _failed(c) for c in earlier
-        ):
+        if any(c.metadata["cell"] == self._cell(index) and _failed(c) for c in earlier):
             cell.source = "pass"
         done = await super().async_execute_cell(cell, index, *more, **options)
-        for output in filter(_is_error, cell.outputs):  # as on the last line of Python's
+        for output in filter(
+            _is_error, cell.outputs
+        ):  # as on the last line of Python's
             output.traceback = [f"{output.ename}: {output.evalue}"]
         return done
 

@@ -13,7 +13,6 @@ from collections.abc import Container
 
 from docutils import nodes
 from sphinx import addnodes
-from sphinx.locale import __
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
@@ -23,7 +22,7 @@ from sphinx.util.nodes import make_refnode
 from sphinx_annotated.page.build.state import state_of
 
 OPENED = re.compile(r"""<a +(?:id|name)=["']([^"'<>]+)["'] *>""")
-NO_PLACE = __("The page %s has no place #%s. The link leads to its start.")
+NO_PLACE = "The page %s has no place #%s. The link leads to its start."
 LOGGER = logging.getLogger(__name__)
 
 
@@ -106,8 +105,9 @@ class LinksByAddress(SphinxPostTransform):
         """Return the name of a place if its page has it, or nothing with a warning."""
         if not name or name in self.env.get_doctree(page).ids:
             return name
-        kind = {"type": "annotated", "subtype": "link"}
-        LOGGER.warning(NO_PLACE, page, name, location=link, **kind)
+        LOGGER.warning(
+            *(NO_PLACE, page, name), location=link, type="annotated", subtype="link"
+        )
         return ""
 
 

@@ -1,7 +1,7 @@
 """Galleries of examples and tutorials: prose in cells of comments, and in strings between the code.
 
-Sphinx-Gallery starts a cell with ``# %%`` or a row of ``#``, has settings in comments, which are code, and hides
-what is between two of them. In tutorials of Keras, strings are statements.
+Sphinx-Gallery starts a cell with ``# %%`` or a row of ``#``. It has settings in comments, which are code, and
+hides what is between two of them. In tutorials of Keras, strings are statements.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def as_markdown(text: str) -> str:
     text = DISPLAY.sub(lambda m: f"$${_flat(m['words'])}$${_ends(m)}", text)
     if "<" in text:
         text = IMAGE.sub(_image, text)
-        text = LINK.sub(lambda m: f"[{_flat(m['words'])}]({m['href'].strip()}){_ends(m)}", text)
+        text = LINK.sub(
+            lambda m: f"[{_flat(m['words'])}]({m['href'].strip()}){_ends(m)}", text
+        )
         text = HEADING.sub(
             lambda m: f"{'#' * int(m['level'])} {_flat(m['words'])}{_ends(m)}", text
         )
@@ -58,7 +60,9 @@ def as_markdown(text: str) -> str:
 
 def _image(match: re.Match[str]) -> str:
     found = re.findall(r"([\w-]+)\s*=\s*([\"'])(.*?)\2", match["facts"], re.DOTALL)
-    facts = {name.lower(): unescape(" ".join(value.split())) for name, _, value in found}
+    facts = {
+        name.lower(): unescape(" ".join(value.split())) for name, _, value in found
+    }
     if "src" not in facts:
         return match[0]
     words = re.sub(r"([\[\]])", r"\\\1", facts.get("alt", ""))

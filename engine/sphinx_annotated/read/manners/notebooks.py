@@ -11,8 +11,10 @@ from sphinx_annotated.read.chapter import Kind
 from sphinx_annotated.read.parse import Manner, comment_tokens
 from sphinx_annotated.read.syntax import ChapterError, first_line
 
-# Its settings at the start of a file, and the mark of a cell that is prose.
-JUPYTEXT = re.compile(r"(?m)^#  +jupytext:|^# (%%|\+) (.* )?\[(markdown|md|raw)\]")
+# Its settings at the start of a file, and the mark of a cell that is prose or has tags.
+JUPYTEXT = re.compile(
+    r"(?m)^#  +jupytext:|^# (%%|\+) (.* )?(\[(markdown|md|raw)\]|tags=\[)"
+)
 MARIMO = re.compile(r"(?m)^app = marimo\.App\(")
 INSTALL = (
     "this is a notebook that Jupytext reads, which is not installed: "

@@ -131,7 +131,7 @@ def styled(chapter: Chapter, style: str) -> Chapter:
 
 
 def _parts(row: Row, chapter: Chapter, style: str) -> list[Row]:
-    """Split a row at its headings: each starts a section. The code of a definition is next to the first part."""
+    """Split a row at its headings: each starts a section. A definition's code is next to the first part."""
     parts, of_cell = [Row()], False
     for i, (line, text) in enumerate(row.notes):
         kind = chapter.kinds.get(line, "docstring")
