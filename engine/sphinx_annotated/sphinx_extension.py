@@ -21,11 +21,19 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated import steps
-from sphinx_annotated.ends import say_and_end
+from sphinx_annotated.ends import name_places, say_and_end
 from sphinx_annotated.page.build import chapters
 from sphinx_annotated.page.build.again import Again
 from sphinx_annotated.page.build.state import Memory
-from sphinx_annotated.page.chapter import remote, rows, sheet, ties, transforms, typed
+from sphinx_annotated.page.chapter import (
+    places,
+    remote,
+    rows,
+    sheet,
+    ties,
+    transforms,
+    typed,
+)
 from sphinx_annotated.page.directives import (
     deeper,
     deviations,
@@ -38,6 +46,7 @@ from sphinx_annotated.page.directives import (
 from sphinx_annotated.page.html.boxes import skip
 from sphinx_annotated.page.html.code import code_lines, visit_code_lines
 from sphinx_annotated.page.manners import written
+from sphinx_annotated.read.manners import html
 from sphinx_annotated.settings import CONFIGURATION, check
 from sphinx_annotated.take import bibtex, snippets
 
@@ -83,10 +92,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name, directive in DIRECTIVES.items():
         app.add_directive(name, directive)
     app.add_role("value", values.Value())
+    app.add_role(html.ROLE, places.Html())
     app.add_transform(transforms.Rules)
     app.add_transform(transforms.OutputsInRows)
+    app.add_transform(transforms.Sizes)
     app.add_transform(typed.AsTyped)
+    app.add_transform(places.Places)
     app.add_transform(ties.TiesOfTranslations)
+    app.add_post_transform(places.LinksByAddress)
+    app.add_post_transform(places.DeadLinks)
     app.add_post_transform(sheet.Sheet)
     app.add_post_transform(remote.RemoteImages)
     app.add_post_transform(deviations.From)
@@ -98,6 +112,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", steps.wait, priority=100)
     app.connect("config-inited", configure, priority=400)
     app.connect("config-inited", chapters.choose, priority=950)  # all suffixes known
+    app.connect("builder-inited", name_places)
     app.connect("builder-inited", style)
     app.connect("builder-inited", steps.show_formulas, priority=600)  # after MyST
     app.connect("env-get-outdated", steps.execute_chapters)

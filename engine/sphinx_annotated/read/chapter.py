@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from sphinx_annotated.read.prose import as_typed
+from sphinx_annotated.read.prose import ANCHOR, as_typed
 from sphinx_annotated.read.syntax import (
     DEFINITIONS,
     first_line,
@@ -19,7 +19,8 @@ from sphinx_annotated.read.syntax import (
     split_lines,
 )
 
-LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
+LABEL = rf"(?:\([^()\n]+\)=|{ANCHOR})"  # a target of cross-references
+LABELS = rf"(?:{LABEL}\n+)*"  # before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
 SOLUTION = re.compile(r"^:{3,}\{solution\}", re.MULTILINE)
@@ -84,12 +85,31 @@ class Row:
 
 @dataclass
 class Cell:
-    """Code that runs as one piece. ``dedent`` columns are cut from each line (4 in a demo)."""
+    """Code that runs as one piece. ``dedent`` columns are cut from each line (4 in a demo).
+
+    ``tags`` are those of a notebook's cell: of what is hidden, and whether it may raise.
+    """
 
     kind: Literal["definition", "demo", "code"]
     rows: list[Row] = field(default_factory=list)
     nodes: list[ast.stmt] = field(default_factory=list)
     dedent: int = 0
+    tags: frozenset[str] = frozenset()
+
+    @property
+    def raises(self) -> bool:
+        """Whether it may end with an error, which is then its output."""
+        return "raises-exception" in self.tags
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether its code is hidden until a reader asks for it."""
+        return not self.tags.isdisjoint({"hide-input", "hide-cell", "remove-input"})
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether its outputs are not shown."""
+        return not self.tags.isdisjoint({"remove-output", "remove-cell"})
 
     @property
     def is_stub(self) -> bool:

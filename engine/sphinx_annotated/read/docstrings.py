@@ -3,7 +3,8 @@ r"""The text of a docstring as its author wrote it.
 Without an ``r`` before its quotes, Python reads ``\theta`` as a tab and ``heta``. The text in the
 source is what was meant, so only the escapes that have no other meaning in prose are read:
 ``\\``, ``\"``, a backslash at a line's end, and a visible character by its number or name.
-``\n`` ends a line at the start or the end of a string, and next to another one.
+``\n`` ends a line at the start or the end of a string, and next to another one. In a string with
+``\theta`` in it, ``\\`` is no escape either, but the end of a row of a formula, unless it begins a word.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ ESCAPE = re.compile(
     re.DOTALL,
 )
 CONTROLS = "abfnrtv"
+# A backslash and a word, where backslashes are not escaped, and two of them that end a row of a formula.
+BARE = re.compile(r"(?<!\\)(?:\\\\)*\\(?![NuUx])[A-Za-z]{2}")
+ROW = re.compile(r"(?<!\\)\\\\(?!\\|[A-Za-z]{2})")
 
 
 def as_written(source: str) -> tuple[str, str]:
@@ -38,14 +42,23 @@ def as_written(source: str) -> tuple[str, str]:
         if "r" in prefix.lower():
             texts.append(body)
             continue
+        word = _misread(body)
+        if word or BARE.search(body):
+            rows = ROW.search(body)
+            word = word or (rows[0] if rows else "")
+            body = ROW.sub(r"\\\\\\\\", body)
         texts.append(ESCAPE.sub(_read, body))
-        wrong = (
-            m for m in ESCAPE.finditer(body) if _read(m) == m[0] and _is_control(m)
-        )
-        for match in wrong:
-            word = re.match(r"\\\w+", body[match.start() :])
-            misread = misread or (word[0] if word else match[0])
+        misread = misread or word
     return "".join(texts), misread
+
+
+def _misread(body: str) -> str:
+    """Return the first word of which Python makes other characters, if there is one."""
+    for match in ESCAPE.finditer(body):
+        if _read(match) == match[0] and _is_control(match):
+            word = re.match(r"\\\w+", body[match.start() :])
+            return word[0] if word else match[0]
+    return ""
 
 
 def _is_control(match: re.Match[str]) -> bool:

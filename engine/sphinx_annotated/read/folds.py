@@ -4,7 +4,7 @@ This is pure, as ``parse`` is. In a demo, the statements from the first to the l
 draws are folded, and so are imports of plotting packages and functions that draw. A step of a
 demo that ends with a table is folded whole. Elsewhere, functions that draw are folded. ``#: fold``
 at the end of a line folds from its statement to the end of the cell instead. In a chapter whose
-readers come for results alone, all code is folded.
+readers come for results alone, all code is folded, and so is what a notebook's cell hides.
 """
 
 from __future__ import annotations
@@ -91,10 +91,13 @@ def folds(chapter: Chapter, everything: bool = False) -> list[Folds]:
             found.append(Folds())
         elif (
             everything
+            or cell.is_folded
             or marked
             or (tabulates(cell) and finder.lines_of(cell.nodes) >= FEWEST)
         ):
-            nodes = cell.nodes if everything or not marked else marked
+            nodes = (
+                marked if marked and not (everything or cell.is_folded) else cell.nodes
+            )
             found.append(_folds(chapter, cell, nodes, nodes[0], title))
         elif finder.lines_of(drawing) < FEWEST:
             found.append(Folds())

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.manners.styles import (
     MARKDOWN,
+    in_markdown,
     manner_of,
     style_of,
     styled,
@@ -72,7 +73,7 @@ class Module:
         name = self.name.rpartition(".")[2] or self.path.stem
         style = style_of(self.docname, self.tree, str(self.path), self.styles)
         manner = manner_of(self.text, self.tree, str(self.path), style)
-        chapter = parse(self.text, str(self.path), manner)
+        chapter = in_markdown(parse(self.text, str(self.path), manner))
         return styled(titled(chapter, name, style == MARKDOWN), style)
 
     def keep(self, key: tuple[object, ...], work: Callable[[], Any]) -> Any:

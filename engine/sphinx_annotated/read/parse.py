@@ -45,6 +45,7 @@ SIDES = re.compile(r"(?m)^(#+ +|[-=]{2,} )(.*?)( +#+| [-=]{3,})?$")  # of a titl
 SCRIPT = re.compile(r"(?m)^/// [\w-]+\s*$")
 LICENSE = re.compile(r"(?im)^(SPDX-License-Identifier:|copyright\b|\(c\) |license: )")
 ROW = re.compile(r"#{3,}\s*")  # of a box around a comment
+UNDERLINE = re.compile(r"# #{3,}\s*")  # of a title in one
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Manner:
 
     ``kinds`` are those of full-line comments, by line, and of statements that are prose, by their first
     lines. Other comments are of the kind ``comments``. ``marks`` are lines that are neither prose nor code,
-    ``starts`` those on which cells of code start, and ``titles`` headings by the lines of marks.
+    ``starts`` those on which cells of code start, and ``titles`` headings by the lines of marks. ``tags`` are
+    those of cells of code, by their first and last lines.
     """
 
     kinds: Mapping[int, Kind] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class Manner:
     marks: Set[int] = frozenset()
     starts: Set[int] = frozenset()
     titles: Mapping[int, str] = field(default_factory=dict)
+    tags: Mapping[tuple[int, int], Set[str]] = field(default_factory=dict)
 
 
 def parse(text: str, path: str = "<module>", manner: Manner | None = None) -> Chapter:
@@ -143,6 +146,8 @@ def comments(
         if PRAGMA.match(written) or line in manner.marks or kind == "code":
             continue
         words = written.removeprefix("#").removeprefix(" ")
+        if kind == "block" and UNDERLINE.fullmatch(written):
+            words = words.replace("#", ";")  # rows of ``#`` are boxes
         last = found[-1] if found else None
         if not alone:
             trailing[line] = words
@@ -194,6 +199,10 @@ class _Reader:
                 cells.insert(0, Cell("code", [Row()]))
             cells[0].rows[0].notes = self._prose_of(opening)
             cells[0].rows[0].blocks[:0] = self._license(opening)
+        for (first, last), tags in self.manner.tags.items():
+            for cell in cells:
+                if cell.nodes and first <= cell.line <= last:
+                    cell.tags = frozenset(tags)
         verbatim, aside = self._verbatim(), frozenset(self.hidden)
         return Chapter(
             *(self.text, self.tree, cells, verbatim, aside),

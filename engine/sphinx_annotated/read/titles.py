@@ -2,7 +2,8 @@
 
 It is the ``# Title`` that the module starts with. Otherwise it is the title of its front matter,
 an underlined title, the docstring's first line if that is a paragraph of its own, or the
-module's name. In reStructuredText, text may come before the title. A further ``# Heading`` is a section.
+module's name. The summary of front matter comes below it. In reStructuredText, text may come before
+the title. A further ``# Heading`` is a section.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sphinx_annotated.read.chapter import HEADING, LABELS, Cell, Chapter, Row
 from sphinx_annotated.read.manners.rest import Title, titles
 from sphinx_annotated.read.syntax import docstring
 
-FRONT = re.compile(r"(?s)-{3,}\n(.*?\n)?title: *(?P<title>[^\n]+)\n(.*?\n)?-{3,}\n+")
+FRONT = re.compile(r"(?s)-{3,}\n(?P<facts>(?:.*?\n)?title:.*?\n)-{3,}(?:\n+|\Z)")
 LINE = re.compile(r"(?P<title>[^\W_`*][^\n]{0,78})\n*(?:\n\n|$)")
 # Without lines around it, as tutorials of Keras have it.
 FIELDS = re.compile(r"Title: *(?P<title>\S.*)(?:\n[A-Z][\w ]*: *.*|\n +\S.*)*")
@@ -69,16 +70,12 @@ def _with_title(
     text: str, line: int, name: str, markup: bool = True
 ) -> tuple[int, str]:
     """Return a note that starts with a heading of the first level, and its line."""
-    front = FRONT.match(text)
-    title = front["title"].strip(" \"'") if front else ""
     if fields := FIELDS.match(text):
         return line, _with_fields(fields[0]) + "\n\n" + text[fields.end() :]
-    if front:
-        line, text = line + front[0].count("\n"), text[front.end() :]
+    if front := FRONT.match(text):
+        return _with_front(front, line)
     if HEADING.match(text):
         return line, DEEPER.sub(r"\1# ", text)
-    if title:
-        return line - 2, f"# {title}\n\n{text}"
     lines = text.split("\n")
     if found := _underlined(lines, markup):
         above = "\n".join(lines[: found.at]).strip("\n")
@@ -93,6 +90,25 @@ def _with_title(
         title = match["title"].strip().removesuffix(".")
         return line, f"# {title}{text[match.end('title') :]}"
     return line - 2, f"# {name}\n\n{text}"
+
+
+def _with_front(front: re.Match[str], line: int) -> tuple[int, str]:
+    """Return a note with the summary of its front matter, and the title unless there is a heading."""
+    title, summary = _fact(front["facts"], "title"), _fact(front["facts"], "summary")
+    head, rest = f"# {title}", front.string[front.end() :]
+    if heading := HEADING.match(rest):
+        head = DEEPER.sub(r"\1# ", heading[0]).strip()
+        rest = rest[heading.end() :].lstrip("\n")
+    above = front.string.removesuffix(rest).count("\n")
+    head += f"\n\n{summary}\n\n" if summary else "\n\n"
+    return line + above - head.count("\n"), (head + rest).rstrip()
+
+
+def _fact(facts: str, name: str) -> str:
+    """Return a text of front matter, which may go on in indented lines."""
+    found = re.search(rf"(?m)^{name}: *(?:[>|][-+]?)?(.*(?:\n[ \t]+.*)*)", facts)
+    words = " ".join(found[1].split()) if found else ""
+    return re.sub(r"""^(["'])(.*)\1$""", r"\2", words)
 
 
 def _underlined(lines: list[str], markup: bool) -> Title | None:

@@ -90,6 +90,7 @@ def run(
     )
     for piece, (cell, _) in zip(notebook.cells[1:], job.chapter.pieces(), strict=False):
         piece.metadata["cell"] = cell.line
+        piece.metadata["tags"] = ["raises-exception"] if cell.raises else []
     started = [0]
     groups: set[int | None] = set()
 
@@ -147,6 +148,20 @@ class _Client(NotebookClient):
 
     waits: int | None = None  # the cell whose next output clears the others
 
+    async def async_execute_cell(
+        self, cell: Any, index: int, *more: Any, **options: Any
+    ) -> Any:
+        """Run a piece, unless one of its cell has failed: then it does nothing."""
+        earlier = (c for i, c in enumerate(self.nb.cells[:index]) if self._cell(i))
+        if any(c.metadata["cell"] == self._cell(index) and _failed(c) for c in earlier):
+            cell.source = "pass"
+        done = await super().async_execute_cell(cell, index, *more, **options)
+        for output in filter(
+            _is_error, cell.outputs
+        ):  # as on the last line of Python's
+            output.traceback = [f"{output.ename}: {output.evalue}"]
+        return done
+
     def clear_output(self, outs: Any, msg: Any, cell_index: int) -> None:
         super().clear_output(outs, msg, cell_index)
         self.waits = self._cell(cell_index)
@@ -169,6 +184,14 @@ class _Client(NotebookClient):
         for i, earlier in enumerate(self.nb.cells[:piece]):
             if self._cell(i) == self._cell(piece):
                 earlier.outputs.clear()
+
+
+def _is_error(output: Any) -> bool:
+    return bool(output.output_type == "error")
+
+
+def _failed(cell: Any) -> bool:
+    return any(map(_is_error, cell.outputs))
 
 
 def sockets(folder: Path) -> Config:

@@ -14,6 +14,7 @@ from sphinx_annotated.page.directives import pictures
 from sphinx_annotated.page.directives.difference import as_markdown, changes
 from sphinx_annotated.read.expressions import ROLE, one_line
 from sphinx_annotated.read.manners import styles
+from sphinx_annotated.read.manners.html import ROLE as HTML
 from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.prose import as_typed
 from sphinx_annotated.read.syntax import ChapterError
@@ -193,6 +194,8 @@ class MarkdownWriter:
         if role == "doc":
             docname = _joined(self.docname, target)
             return f"[{label or self.book.titles.get(docname, docname)}]({self.book.address(docname)})"
+        if role == HTML:
+            return text
         if role == "math":
             return f"${text}$"
         if role == "value":

@@ -13,6 +13,9 @@ from sphinx_annotated.read.parse import parse
         (r'"""Gradient \nabla f and \rho, \vec x."""', r"Gradient \nabla f and \rho, \vec x."),
         (r'"""Bell \x07, \033[1m, \u202e."""', r"Bell \x07, \033[1m, \u202e."),
         (r'"""Split at "\n" and "\t"; here."""', r'Split at "\n" and "\t"; here.'),
+        (r'"""\frac{1}{2} & b \\ c & \times"""', r"\frac{1}{2} & b \\ c & \times"),
+        (r'"""S = \sigma \\[2pt] L"""', r"S = \sigma \\[2pt] L"),
+        (r'"""\\alpha \\ \theta \\\\ b"""', r"\alpha \\ \theta \\ b"),
     ],
 )  # fmt: skip
 def test_a_docstring_is_shown_as_written_and_python_misreads_it(

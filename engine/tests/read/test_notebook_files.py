@@ -63,11 +63,89 @@ TRAINING = '''
 
     ROOT = math.sqrt(2)
 '''
+MARKUP = """
+    # %% [markdown]
+    # <h1>A title in <em>HTML</em></h1>
+    #
+    # With \\(x^2\\), \\\\(y_1\\\\) and
+    # \\[
+    # a = b
+    # \\]
+    # <a name="there"></a> <!-- a remark -->
+    #
+    # First part
+    # ----------
+    # See [it](#there), <a href="values.html">the values</a>, <s>struck</s>, <pad> stays.
+    #
+    # ## Second part
+    # Text.
+    # <img src="drawn.svg" alt="A drawing" width="50%">
+"""
+TAGS = """
+    # %% tags=["raises-exception"]
+    x = 1
+    1 / 0
+    x = 2
+
+    # %%
+    x
+
+    # %% tags=["hide-input"]
+    y = 5
+    y
+
+    # %% tags=["remove-cell"]
+    secret = 41
+    secret
+
+    # %% tags=["remove_output"]
+    z = 7777
+    z
+
+    # %%
+    secret + 1
+"""
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>'
 
 
 @pytest.fixture(scope="module")
 def built(shelf: New) -> Built:
-    return shelf({"values.py": VALUES, "training.py": TRAINING}).well_built()
+    files = {"values.py": VALUES, "training.py": TRAINING}
+    files |= {"markup.py": MARKUP, "tags.py": TAGS, "drawn.svg": SVG}
+    return shelf(files).well_built()
+
+
+@pytest.mark.slow
+def test_html_of_cells_is_markup_and_each_heading_a_section(built: Built) -> None:
+    page = built.page("markup").partition('role="main">')[2]
+    assert re.search(r"<h1>A title in HTML<", page)
+    sections = r'<section[^>]* id="([^"]*)"|<h2[^>]*>(.*?)<'
+    assert [b for a, b in re.findall(sections, page) if b] == [
+        "First part",
+        "Second part",
+    ]
+    assert re.search(r'<img alt="A drawing"[^>]* src="_images/drawn.svg"', page)
+    assert 'href="values.html"' in page and "<s>struck</s>" in page
+    assert page.count('id="there"') == 1 and "a remark" not in page
+    assert "<pad> stays" in words(page)
+
+
+@pytest.mark.slow
+def test_formulas_in_brackets_with_backslashes_are_formulas(built: Built) -> None:
+    page = built.page("markup")
+    inline = re.findall(r'<span class="math[^>]*>(.*?)</span>', page)
+    assert inline == [r"\(x^2\)", r"\(y_1\)"]
+    assert re.search(r'<div class="math[^>]*>\s*\\\[a = b\\\]</div>', page)
+
+
+@pytest.mark.slow
+def test_tags_of_cells_are_obeyed(built: Built) -> None:
+    text = words(built.page("tags"))
+    assert "ZeroDivisionError: division by zero" in text
+    assert "x = 2 ZeroDivisionError" in text and "x 1" in text
+    assert "Code, 2 lines y = 5 y 5" in text or "5 Code, 2 lines y = 5 y" in text
+    assert "secret = 41" not in text and "secret + 1 42" in text
+    assert "z = 7777 z" in text and "z 7777" not in text
 
 
 @pytest.mark.slow

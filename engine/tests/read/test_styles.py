@@ -165,6 +165,18 @@ GALLERY = '''
     ######################################################################
     # --------------
     #
+
+    # sphinx_gallery_start_ignore
+    hidden = 4
+    # sphinx_gallery_end_ignore
+
+    # %%
+    # Second step
+    # ###########
+    #
+    # Words.
+
+    total = hidden
 '''
 PERCENT = """
     # ---
@@ -372,10 +384,12 @@ def test_plain_text_stays_as_typed(built: Built) -> None:
 def test_a_gallery_has_a_title_sections_and_prose_in_blocks(built: Built) -> None:
     page = built.page("rest/gallery")
     assert re.search(r"<h1>Fitting a line<", page)
-    assert re.search(r"<h2[^>]*>First step<", page)
+    assert re.search(r"<h2[^>]*>First step<.*<h2[^>]*>Second step<", page, re.DOTALL)
     text = words(parts(page, "prose"))
     assert "Prose of math." in text and "More prose in this block." in text
     assert "An *ordinary* comment." in text
+    assert "total = hidden" in words(page)
+    assert "hidden = 4" not in words(page) and "start_ignore" not in page
     assert "%%" not in text and "####" not in page and "the-label" not in text
 
 
@@ -473,6 +487,7 @@ def test_a_cell_starts_at_the_margin_with_two_signs_and_a_blank(project: Make) -
 HIDDEN = {
     "percent.py": "jupyter jupytext formats percent markdown tags",
     "keras.py": "Title Description",
+    "rest/gallery.py": "sphinx gallery start ignore hidden",
 }
 
 

@@ -205,3 +205,21 @@ def test_prose_inside_of_directives_stays_as_typed(name: str) -> None:
 def test_the_content_of_directives_for_code_is_not_touched(name: str) -> None:
     text = f":::{{{name}}} __init__\n2*x*y <s>\n:::"
     assert as_typed(text) == text
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"$\{1, 2\}$",
+        r"$\|x\|$",
+        r"$50\%$",
+        r"$i \in \{1, \ldots, h\}$",
+        r"$f(x) \otimes g(x) $",
+        "$$\\{x\\}$$",
+        "$$\nx \\to y\n$$",
+    ],
+)
+def test_a_formula_may_end_in_an_escape_or_a_line(formula: str) -> None:
+    made = html(f"The formula {formula} is one")
+    assert made.count('class="math') == 1 and "$" not in made
+    assert seen(formula).split() == formula.strip("$").split()

@@ -16,7 +16,7 @@ from sphinx_annotated.page.directives.folding import fold
 from sphinx_annotated.page.html.boxes import box, is_row, parts
 
 
-class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
+class heading(nodes.TextElement):  # noqa: N801 (docutils names nodes so)
     """A section's title inside a row; ``anchor`` as in the HTML."""
 
 
@@ -193,7 +193,7 @@ class Sheet(SphinxPostTransform):
         if not isinstance(title, nodes.title) or row is None or not is_row(row):
             return
         anchor, *section["ids"] = section["ids"]
-        node = heading("", *title.children, anchor=anchor)
+        node = heading("", "", *title.children, anchor=anchor)
         section.remove(title)
         parts(row)[0].insert(0, node)
 

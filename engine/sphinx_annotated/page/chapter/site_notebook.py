@@ -76,6 +76,7 @@ def site_notebook(
             text = f"{FENCE}{{annotated-row}} {chapter.key} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         seen = visible(next(outputs)) if cell.nodes else []
+        seen = [] if cell.is_silent else seen
         if _described(cell):
             seen = [each for each in seen if each["output_type"] != "execute_result"]
         label = _label(cell, values, note)

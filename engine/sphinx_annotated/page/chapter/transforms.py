@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -11,6 +12,10 @@ from sphinx_annotated.page.build.state import state_of
 from sphinx_annotated.page.directives.exercises import solution
 from sphinx_annotated.page.directives.folding import fold
 from sphinx_annotated.page.html.boxes import is_row, parts
+
+TEXT = re.compile(r"\\text\{((?:[^{}]|\{[^{}]*\})*)\}")
+SIZES = "tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge"
+SIZED = re.compile(rf"\\({SIZES})(?![A-Za-z])\s*(?:\{{([^{{}}]*)\}}|([^{{}}\\]*))")
 
 
 class Rules(SphinxTransform):
@@ -59,3 +64,27 @@ def _row_before(cell: nodes.Element) -> nodes.Element | None:
         if rows:
             return rows[-1]
     return None
+
+
+class Sizes(SphinxTransform):
+    """Puts sizes around the texts of formulas, in which MathJax would show their names."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        if state_of(self.env).page is None:
+            return
+        for kind in (nodes.math, nodes.math_block):
+            for formula in list(self.document.findall(kind)):
+                text = formula.astext()
+                if (other := TEXT.sub(_sized, text)) != text:
+                    formula.children = []
+                    formula += nodes.Text(other)
+
+
+def _sized(text: re.Match[str]) -> str:
+    """Return ``\\text{A}{\\small\\text{B}}`` for ``\\text{A\\small{B}}``."""
+    made = SIZED.sub(
+        lambda m: rf"}}{{\{m[1]}\text{{{m[2] or m[3] or ''}}}}}\text{{", text[0]
+    )
+    return made if made == text[0] else made.replace(r"\text{}", "")

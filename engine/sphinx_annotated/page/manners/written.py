@@ -39,6 +39,7 @@ LIST = re.compile(r"\s*([-*+]|\d+[.)]) +\S")
 MARKED = re.compile(r"\s*([-*+•]|\(?\w{1,3}[.)]|#\.|\[\d+\]) +(?=\S)")
 CODE = re.compile(r"(\s*)\.\. (plot|testcode|testsetup|ipython)::.*")
 TOPIC = re.compile(r"(\s*)\.\. (topic|sidebar)::")  # which may not be in other text
+STARTED = re.compile(r"\s*\.\. [\w:-]+::(\s|$)")
 OPTION = re.compile(r"\s+:[\w-]+:")
 FIELD = re.compile(r"\s*:\w[^:`]*:(\s|$)")
 ROW = re.compile(r"\s*[=+|-]{2,}[ =+|-]*\s*")  # of a table
@@ -279,7 +280,7 @@ def _with_fences(lines: list[Line]) -> list[Line]:
 
 
 def _with_gaps(lines: list[Line]) -> list[Line]:
-    """Return lines with a blank one above a list or a term, where many leave it out."""
+    """Return lines with a blank one above a list, a term or a directive, where many leave it out."""
     out: list[Line] = []
     literal: int | None = None  # the indentation above a block of code
     doctest = False
@@ -291,7 +292,11 @@ def _with_gaps(lines: list[Line]) -> list[Line]:
         level = bool(last.strip()) and indentation(last) == depth
         session = not doctest and text.lstrip().startswith(">>>")
         doctest = bool(text) and (doctest or session)
-        opens = _begins_list(text, last) or _is_term(text, after.text)
+        opens = (
+            _begins_list(text, last)
+            or _is_term(text, after.text)
+            or STARTED.match(text) is not None
+        )
         if literal is None and level and (session or (opens and not doctest)):
             out.append(Line("", line.number))
         if literal is None and text.endswith("::"):

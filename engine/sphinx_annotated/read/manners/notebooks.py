@@ -11,8 +11,10 @@ from sphinx_annotated.read.chapter import Kind
 from sphinx_annotated.read.parse import Manner, comment_tokens
 from sphinx_annotated.read.syntax import ChapterError, first_line
 
-# Its settings at the start of a file, and the mark of a cell that is prose.
-JUPYTEXT = re.compile(r"(?m)^#  +jupytext:|^# (%%|\+) (.* )?\[(markdown|md|raw)\]")
+# Its settings at the start of a file, and the mark of a cell that is prose or has tags.
+JUPYTEXT = re.compile(
+    r"(?m)^#  +jupytext:|^# (%%|\+) (.* )?(\[(markdown|md|raw)\]|tags=\[)"
+)
 MARIMO = re.compile(r"(?m)^app = marimo\.App\(")
 INSTALL = (
     "this is a notebook that Jupytext reads, which is not installed: "
@@ -39,6 +41,7 @@ def read(text: str, tree: ast.Module, path: str) -> Manner:
     titles: dict[int, str] = {}
     starts: set[int] = set()
     inside: set[int] = set()
+    tags: dict[tuple[int, int], set[str]] = {}
     for cell, mark, found in _placed(_cells(text, path), text.split("\n")):
         if mark:
             titles[mark] = cell.metadata["title"]
@@ -53,10 +56,25 @@ def read(text: str, tree: ast.Module, path: str) -> Manner:
             kinds |= {first_line(node): "markdown" for node in within}
         elif cell.cell_type == "code":
             starts.add(first)
+            tags[first, last] = _tags(cell.metadata)
             # What Jupytext reads as no comment is in another language, or for the notebook alone.
             kinds |= {line: "code" for line, typed in found.items() if typed}
     margin = {token.line for token in comment_tokens(text) if token.column == 0}
-    return Manner(kinds=kinds, marks=margin - inside, starts=starts, titles=titles)
+    removed = (range(a, b + 1) for (a, b), t in tags.items() if "remove-cell" in t)
+    marks = (margin - inside).union(*removed)
+    return Manner(kinds=kinds, marks=marks, starts=starts, titles=titles, tags=tags)
+
+
+def _tags(metadata: Any) -> set[str]:
+    """Return the tags of a cell in the words of MyST-NB, and other programs' settings for its code as one."""
+    tags = {str(tag).replace("_", "-") for tag in metadata.get("tags", ())}
+    hidden = (
+        metadata.get("nbsphinx") == "hidden"
+        or metadata.get("hide_input")
+        or metadata.get("cellView") == "form"
+        or metadata.get("jupyter", {}).get("source_hidden")
+    )
+    return tags | {"hide-input"} if hidden else tags
 
 
 def _placed(

@@ -21,12 +21,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sphinx_annotated.read.chapter import HEADING, Chapter, Row
-from sphinx_annotated.read.manners import galleries, notebooks
+from sphinx_annotated.read.chapter import LABEL as TARGET
+from sphinx_annotated.read.manners import galleries, html, notebooks
 from sphinx_annotated.read.manners.galleries import as_shell
 from sphinx_annotated.read.manners.plain import is_code
 from sphinx_annotated.read.manners.rest import LINK, ROLE, named, titles
 from sphinx_annotated.read.parse import Manner, comments
 from sphinx_annotated.read.patterns import matches
+from sphinx_annotated.read.prose import blocks
 from sphinx_annotated.read.syntax import ChapterError, docstring
 
 MARKDOWN = "markdown"
@@ -108,34 +110,83 @@ def manner_of(text: str, tree: ast.Module, path: str, style: str) -> Manner:
     return replace(manner, kinds=kinds, comments="plain")
 
 
+def in_markdown(chapter: Chapter) -> Chapter:
+    """Return a chapter with cells' commands of the shell as code, and with their HTML as Markdown."""
+    ways = {"block": as_shell, "markdown": html.as_markdown}
+    for row in (row for cell in chapter.cells for row in cell.rows):
+        row.notes = [
+            (line, ways.get(chapter.kinds.get(line, ""), str)(text))
+            for line, text in row.notes
+        ]
+    return chapter
+
+
 def styled(chapter: Chapter, style: str) -> Chapter:
     """Return a chapter all of whose prose is Markdown: other prose is in directives."""
     opening = chapter.opening
     for cell in chapter.cells:
-        for row in cell.rows:
-            row.notes = [_with_commands(chapter, *note) for note in row.notes]
         cell.rows = [_row(row, chapter, style, row is opening) for row in cell.rows]
         cell.rows = [part for row in cell.rows for part in _parts(row, chapter, style)]
     return chapter
 
 
 def _parts(row: Row, chapter: Chapter, style: str) -> list[Row]:
-    """Split a row at the headings of cells and blocks: each starts a section."""
-    starts = [0]
+    """Split a row at its headings: each starts a section. A definition's code is next to the first part."""
+    parts, of_cell = [Row()], False
     for i, (line, text) in enumerate(row.notes):
-        cell = chapter.kinds.get(line) in ("block", "markdown")
+        kind = chapter.kinds.get(line, "docstring")
+        cell = kind in ("block", "markdown")
         if cell:
-            row.notes[i] = (line, UNDERSCORES.sub(r"*\1*", text))
-        if i and HEADING.match(text) and (cell or style != MARKDOWN):
-            starts.append(i)
-    ends = [*starts[1:], len(row.notes)]
-    parts = [Row(row.notes[a:b]) for a, b in zip(starts, ends, strict=True)]
-    parts[-1].blocks = row.blocks
+            text = UNDERSCORES.sub(r"*\1*", text)
+        whole = [(line, text)]  # a comment has one heading, above the code next to it
+        pieces = whole if kind == "comment" else _sections(line, text, cell)
+        for k, piece in enumerate(pieces):
+            if k or (i and HEADING.match(text) and (cell or style != MARKDOWN)):
+                parts.append(Row())
+                of_cell = of_cell or cell or style != MARKDOWN
+            parts[-1].notes.append(piece)
+    parts[0 if row.name and not of_cell else -1].blocks = row.blocks
     return parts
 
 
-def _with_commands(chapter: Chapter, line: int, text: str) -> tuple[int, str]:
-    return line, as_shell(text) if chapter.kinds.get(line) == "block" else text
+def _sections(line: int, text: str, cell: bool) -> Iterator[tuple[int, str]]:
+    """Yield prose in pieces that start with its headings.
+
+    In a cell, these may be underlined, and need no blank line above.
+    """
+    lines = text.split("\n")
+    if cell:
+        _unify(lines)
+    starts = {0}
+    for token in blocks(lines) if "\n#" in "\n".join(lines) else ():
+        at = token.map[0] if token.map and token.markup.startswith("#") else 0
+        if token.type == "heading_open" and not token.level and at:
+            above = at
+            while above and _is_label(lines[above - 1]):
+                above -= 1
+            if cell or not lines[at - 1].strip():
+                starts.add(at if not "".join(lines[above:at]).strip() else above)
+    ends = [*sorted(starts)[1:], len(lines)]
+    for at, end in zip(sorted(starts), ends, strict=True):
+        piece = "\n".join(lines[at:end])
+        blank = len(piece) - len(piece.lstrip("\n"))
+        if piece.strip():
+            yield line + at + blank, piece[blank:].rstrip("\n")
+
+
+def _unify(lines: list[str]) -> None:
+    """Write underlined titles with signs in front."""
+    signs: list[str] = []
+    for title in titles(lines):
+        if title.indent == 0:
+            signs += [] if title.sign in signs else [title.sign]
+            level = "#" * min(signs.index(title.sign) + 2, 6)
+            blank = [""] * (title.end - title.at - 1)
+            lines[title.at : title.end] = [f"{level} {title.text}", *blank]
+
+
+def _is_label(line: str) -> bool:
+    return not line.strip() or re.fullmatch(TARGET, line) is not None
 
 
 def _row(row: Row, chapter: Chapter, style: str, opens: bool) -> Row:
