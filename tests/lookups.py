@@ -21,6 +21,9 @@ LOOKUPS: dict[str, tuple[str, ...]] = {
     "tied weights": ("language_model.html#LanguageModel",),
     "width of the convolution": ("glossary.html#term-kernel",),
     "rotary embeddings": ("glossary.html#term-RoPE", "positional_encoding.html#rotate"),
+    "BPE": ("tokens.html#learn_merges", "glossary.html#term-byte-pair-encoding"),
+    "byte pair encoding": ("tokens.html", "glossary.html#term-byte-pair-encoding"),
+    "tokenizer": ("tokens.html#Tokenizer", "glossary.html#term-tokenizer"),
     # Formulas.
     "max(x,0)^2": ("primer_ez.html#SquaredReLU",),
     "O(n²)": ("attention.html#attention_weights",),

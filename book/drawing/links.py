@@ -1,6 +1,7 @@
 """Definitions that several pictures lead to."""
 
 TRANSFORMER = "labml_primer.transformer"
+TOKENS = f"{TRANSFORMER}.tokens.Tokenizer"
 EMBEDDING = f"{TRANSFORMER}.embedding.Embedding"
 WEIGHTS = f"{TRANSFORMER}.attention.attention_weights"
 ATTENTION = f"{TRANSFORMER}.attention.attention"

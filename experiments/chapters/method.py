@@ -43,9 +43,10 @@ if __name__ == "__main__":
     # that chose a rate is not part of a reported number. The reported loss is the mean of the two plays, in
     # nats per character.
     #
-    # *Subwords* are those of a byte-level BPE with a vocabulary of 2,048, trained on the training plays.
-    # There one has {value}`f"{per_subword:.1f}"` characters on average. The loss of a subword is divided by
-    # the average of its play, so losses on characters and on subwords have the same unit.
+    # *Subwords* are those of a byte-level BPE with a vocabulary of 2,048, trained on the training plays
+    # ({doc}`/labml_primer/transformer/tokens`). There one has {value}`f"{per_subword:.1f}"` characters on
+    # average. The loss of a subword is divided by the average of its play, so losses on characters and on
+    # subwords have the same unit.
     #
     # One comparison is on another text, *code*: that of SymPy 1.14.0, a Python package which PyTorch
     # requires, without its tests. It has {value}`f"{LENGTHS['code'] / 1e6:.1f}"` million characters to learn

@@ -570,5 +570,5 @@ if __name__ == "__main__":
 
     assert check_answer(solved, cases)
 
-    # This table sees one character only. The Transformer begins by giving each token a vector:
-    # {doc}`../transformer/embedding`.
+    # This table sees one character only. A Transformer sees many tokens. What else can a token be?
+    # {doc}`../transformer/tokens`.

@@ -6,7 +6,7 @@ training moves the rows of tokens that are used alike close together.
 
 A model computes with vectors, but text is made of symbols. How does a symbol become a vector?
 
-Cut the text into {term}`tokens <token>`: words, pieces of words, or characters. Number the $V$ different ones
+Cut the text into tokens: words, pieces of words, or characters ({doc}`tokens`). Number the $V$ different ones
 from 0 to $V - 1$, and give each a row of $d$ numbers (in the code `d_model`) in a matrix
 $E \in \mathbb{R}^{V \times d}$. A sentence of $L$ tokens with the numbers $x_1, \dots, x_L$ becomes a matrix
 of their rows, scaled by a constant:

@@ -33,8 +33,8 @@ from torch.nn import functional as F
 
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
+from labml_primer.transformer.look_up import look_up
 from labml_primer.transformer.positional_encoding import LearnedPositionalEncoding
-from labml_primer.transformer.tokens import look_up
 
 
 class Block(nn.Module):

@@ -29,6 +29,15 @@ WRONG = {
         "returns inf, not 1000",
         "is too large",
     ),
+    "labml_primer.transformer.tokens": (
+        """
+pairs = torch.stack((tokens[:-1], tokens[1:]), dim=1)
+different, counts = pairs.unique(dim=0, return_counts=True)
+return different[counts == counts.max()][-1]
+""",
+        "returns 2 at [0], not 1",
+        "has the smaller first token",
+    ),
     "labml_primer.transformer.embedding": (
         "return F.one_hot(tokens, len(table)).float() @ table",
         "returns 9 at [0, 0, 0], not 27",
@@ -118,6 +127,19 @@ WRONG = {
 
 # Answers that are nearly right. Cases with equal or few numbers once took them for right.
 NEARLY = {
+    "labml_primer.transformer.tokens": [
+        f"""
+pairs = torch.stack(({pairs}), dim=1){order}
+different, counts = pairs.unique(dim=0, return_counts=True)
+return different[{choice}]
+"""
+        for pairs, order, choice in (
+            ("tokens[:-1], tokens[1:]", ".sort(dim=1).values", "counts.argmax()"),
+            ("tokens[:-1:2], tokens[1::2]", "", "counts.argmax()"),
+            ("tokens[1:], tokens[:-1]", "", "counts.argmax()"),
+            ("tokens[:-1], tokens[1:]", "", "0"),
+        )
+    ],
     "labml_primer.transformer.embedding": [
         "return F.one_hot(tokens, len(table)).float() @ table * table.size(1) / 2",
     ],

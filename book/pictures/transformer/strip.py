@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from drawing.canvas import Canvas
-from drawing.links import ATTENTION, EMBEDDING, FEED_FORWARD, GENERATION, TRANSFORMER
+from drawing.links import (
+    ATTENTION,
+    EMBEDDING,
+    FEED_FORWARD,
+    GENERATION,
+    TOKENS,
+    TRANSFORMER,
+)
 
 __data__ = ("live/example.json",)
 EXAMPLE = Path(__file__).parents[2] / __data__[0]
@@ -46,8 +53,8 @@ def draw() -> str:
     canvas.words(LEFT, 14, text, "title", side="left")
     # tokens
     canvas.arrow((middle[0], 24), (middle[0], 40))
-    step(52, "Tokens", EMBEDDING)
-    with canvas.link(EMBEDDING):
+    step(52, "Tokens", TOKENS)
+    with canvas.link(TOKENS):
         for x, symbol in zip(middle, symbols, strict=True):
             canvas.box(x - wide / 2 + 1, 41, wide - 2, 22, symbol, round=3)
     for x, number in zip(middle, found["tokens"], strict=True):

@@ -28,10 +28,11 @@ from experiments.records.runs import (
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 from labml_primer.primer.faster import faster
-from labml_primer.training.corpus import VALIDATION_PLAYS
+from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays
 from labml_primer.training.loop import draw_windows, next_character_loss
 from labml_primer.transformer.encoder import EncoderBlock
 from labml_primer.transformer.language_model import LanguageModel
+from labml_primer.transformer.tokens import Tokenizer, learn_merges
 
 __all__ = ["on_one_core"]  # a fixture that acts here too
 
@@ -71,6 +72,16 @@ def test_subwords_are_reproducible_and_cover_the_whole_text() -> None:
         assert len(text) * texts.characters[play] == pytest.approx(len(plays[play]))
         assert 2.6 < texts.characters[play] < 2.85
         assert text.min() >= 0 and text.max() < texts.vocab_size
+
+
+@pytest.mark.slow
+def test_subwords_are_those_of_the_chapter_on_tokens() -> None:
+    plays, texts = load_plays(), load_texts("subwords")
+    training = "\n".join(t for name, t in plays.items() if name not in texts.held_out)
+    tokenizer = Tokenizer(learn_merges(training, texts.vocab_size))
+    assert texts.train.tolist() == tokenizer.encode(training)
+    for name, held_out in texts.held_out.items():
+        assert held_out.tolist() == tokenizer.encode(plays[name])
 
 
 @pytest.mark.slow
