@@ -417,8 +417,9 @@ if __name__ == "__main__":
     # :::
     def solved(tokens: Tensor) -> Tensor:
         pairs = torch.stack((tokens[:-1], tokens[1:]), dim=1)
-        different, counts = pairs.unique(dim=0, return_counts=True)
-        return different[counts.argmax()]
+        different, counts = torch.unique(pairs, dim=0, return_counts=True)
+        most: Tensor = different[counts.argmax()]
+        return most
 
     assert check_answer(solved, cases)
 
