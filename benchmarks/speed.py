@@ -12,8 +12,8 @@ long as the Transformer's, with hand-written gradients {value}`over("faster")` t
 {value}`over("compiled")` times. With a learned table of positions, that is little compared with the steps
 that it saves. With rotary positions, in short runs on characters, it saves fewer steps, and the slower steps
 of the plain code may use up most of that saving ({doc}`/experiments/chapters/results`). Primer-EZ also
-generates fewer tokens per second at every size measured. Each range is over nine pairs of width and length, on
-each processor that is named.
+generates fewer tokens per second at every size measured. Each range is over nine pairs of width and length,
+on each processor that is named.
 
 Other processors give other ratios. The records are in `benchmarks/results`, and `make benchmarks` makes them
 again, or adds those of another processor. {doc}`/experiments/chapters/method` explains the timing in turns.

@@ -220,7 +220,9 @@ def test_a_model_that_writes_another_text_is_not_timed(
     models = [
         LanguageModel(step.sized("transformer", 128, 64)).eval() for _ in range(2)
     ]
-    found = {name: generation.Writer(m, text) for name, m in zip("ab", models)}
+    found = {
+        name: generation.Writer(m, text) for name, m in zip("ab", models, strict=True)
+    }
     monkeypatch.setattr(generation_elsewhere, "TWINS", {"a": "b"})
     with pytest.raises(ValueError, match="a is no twin"), torch.no_grad():
         generation_elsewhere.check_texts(found)
