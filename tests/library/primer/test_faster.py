@@ -442,6 +442,7 @@ def test_gradients_per_example_of_all_weights_are_those_of_the_plain_model() -> 
     [
         nn.Identity(),
         SpatialDepthWiseConvolution(HEADS, 4, kernel_size=2),
+        SpatialDepthWiseConvolution(1, 4),
         BiasedConvolution(HEADS, 4),
         Doubled(HEADS, 4),
     ],
