@@ -149,16 +149,23 @@ class _Client(NotebookClient):
     waits: int | None = None  # the cell whose next output clears the others
 
     async def async_execute_cell(
-        self, cell: Any, cell_index: int, *more: Any, **options: Any
+        self,
+        cell: Any,
+        cell_index: int,
+        execution_count: int | None = None,
+        store_history: bool = True,
     ) -> Any:
         """Run a piece, unless one of its cell has failed: then it does nothing."""
-        earlier = (c for i, c in enumerate(self.nb.cells[:cell_index]) if self._cell(i))
-        if any(
-            c.metadata["cell"] == self._cell(cell_index) and _failed(c) for c in earlier
-        ):
+        of, before = self._cell(cell_index), self.nb.cells[:cell_index]
+        same = (
+            c for i, c in enumerate(before) if of is not None and self._cell(i) == of
+        )
+        if any(map(_failed, same)):
             cell.source = "pass"
-        done = await super().async_execute_cell(cell, cell_index, *more, **options)
-        for output in filter(_is_error, cell.outputs):  # Python's last line
+        done = await super().async_execute_cell(
+            cell, cell_index, execution_count, store_history
+        )
+        for output in filter(_is_error, cell.outputs):  # as Python's last line
             output.traceback = [f"{output.ename}: {output.evalue}"]
         return done
 
