@@ -103,12 +103,8 @@ def execute_chapters(
         raise AnnotatedError("\n" + "\n".join(lost))
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
     warn_of_patterns(app, docnames)
+    jobs = _read_all(state, docnames)
     try:
-        jobs = []
-        for docname in docnames:
-            jobs.append(state.job(docname))
-            state.others(jobs[-1])  # while it is parsed
-            state.project.trim()
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
         check_names(jobs, state.root, notebooks)
         folder = state.store.folder
@@ -141,6 +137,22 @@ def execute_chapters(
     ]
 
 
+def _read_all(state: State, docnames: list[str]) -> list[Job]:
+    """Return the chapters. Raises ``AnnotatedError`` with the errors of all that cannot be read."""
+    jobs: list[Job] = []
+    errors: dict[str, None] = {}  # those of a module that several import are one
+    for docname in docnames:
+        try:
+            jobs.append(state.job(docname))
+            state.others(jobs[-1])  # while it is parsed
+        except ChapterError as error:
+            errors[str(error)] = None
+        state.project.trim()
+    if errors:
+        raise AnnotatedError("\n" + "\n".join(errors))
+    return jobs
+
+
 def _check(state: State, job: Job) -> None:
     """Compare the shapes in a chapter's prose with the recorded ones, once for both of them."""
 
@@ -152,7 +164,8 @@ def _check(state: State, job: Job) -> None:
 
 def _execute_missing(state: State, jobs: list[Job]) -> None:
     left = [job for job in jobs if not state.executes(job.docname)]
-    state.unexecuted = {job.docname: _(UNEXECUTED) for job in left}
+    notice = _(UNEXECUTED) if state.app.config.annotated_say_unexecuted else ""
+    state.unexecuted = {job.docname: notice for job in left}
     jobs = [job for job in jobs if job not in left]
     missing = [job for job in jobs if not state.is_current(job)]
     state.executed = [job.docname for job in missing]
