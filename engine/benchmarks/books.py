@@ -2,7 +2,8 @@
 
 ``python engine/benchmarks/books.py`` prints CPU seconds and megabytes, ours and those of the peer, and their
 ratios. Nothing is executed. The peer builds the same prose and code as notebooks. ``--chapters 80 160 320``
-shows how the cost grows.
+shows how the cost grows, ``--themes furo`` that in one theme. Themes must be installed. In most of them each
+page has the contents of the whole book.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ WORDS = (
     *("attention", "kernel", "layer", "token", "weight", "gradient", "sample"),
     *("model", "sequence", "position", "head", "channel", "batch", "step", "loss"),
 )
+THEMES = ("alabaster", "furo", "sphinx_book_theme", "pydata_sphinx_theme")
 Part = tuple[str, str]  # "prose" or "code", and the text
 
 
@@ -83,6 +85,16 @@ def chapter(number: int, lines: int) -> list[Part]:
     return parts
 
 
+def chain(count: int) -> list[Part]:
+    """Return a chapter of functions that each call the two before, so that the last copy has all."""
+    parts: list[Part] = [("prose", "# Chain\n\nEach calls two.")]
+    for i in range(count):
+        calls = " + ".join(["x", *(f"f{j}(x)" for j in (i - 1, i - 2) if j >= 0)])
+        text = f'def f{i}(x):\n    """Step {i}."""\n    return {calls}'
+        parts += [("prose", f"Step {i}."), ("code", text)]
+    return parts
+
+
 def module(parts: list[Part]) -> str:
     """Return a chapter as a module."""
     (_, opening), *rest = parts
@@ -110,13 +122,13 @@ def notebook(parts: list[Part]) -> str:
     return json.dumps({**whole, "nbformat": 4, "nbformat_minor": 5})
 
 
-def write(folder: Path, chapters: list[list[Part]], ours: bool) -> None:
+def write(folder: Path, chapters: list[list[Part]], ours: bool, theme: str) -> None:
     """Write a book: its settings, its index and its chapters."""
     folder.mkdir(parents=True)
     settings = {
         "project": "A book",
         "extensions": ["sphinx_annotated" if ours else "myst_nb"],
-        "html_theme": "basic",  # no list of all pages on each page
+        "html_theme": theme,
         "nb_execution_mode": "off",
         "myst_enable_extensions": ["dollarmath"],
     }
@@ -156,11 +168,11 @@ def edit(folder: Path, parts: list[Part]) -> None:
     path.write_text(module(parts) if path.suffix == ".py" else notebook(parts))
 
 
-def compared(where: Path, chapters: list[list[Part]]) -> None:
+def compared(where: Path, chapters: list[list[Part]], theme: str) -> None:
     """Build a book cold, unchanged, and with one line edited; print ours, the peer's and the ratio."""
     folders = where / "ours", where / "peer"
     for folder, ours in zip(folders, (True, False), strict=True):
-        write(folder, chapters, ours)
+        write(folder, chapters, ours, theme)
     for what in ("cold", "nothing changed", "one line edited"):
         if what == "one line edited":
             for folder in folders:
@@ -174,6 +186,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chapters", type=int, nargs="*", default=[640])
     parser.add_argument("--lines", type=int, nargs="*", default=[20_010])
+    parser.add_argument("--chains", type=int, nargs="*", default=[300])
+    parser.add_argument("--themes", nargs="*", default=THEMES)
     options = parser.parse_args()
     sizes = random.Random(0)
     books = {
@@ -183,10 +197,12 @@ def main() -> None:
     books |= {
         f"one module of {count} lines": [chapter(0, count)] for count in options.lines
     }
+    books |= {f"a chain of {n} functions": [chain(n)] for n in options.chains}
     for name, chapters in books.items():
-        print(f"{name:18} ours              MyST-NB           ratio")
-        with TemporaryDirectory() as folder:
-            compared(Path(folder), chapters)
+        for theme in options.themes:
+            print(f"{name} in {theme}: ours, MyST-NB, ratio")
+            with TemporaryDirectory() as folder:
+                compared(Path(folder), chapters, theme)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [
     ("annotated_style", "markdown", "env", (str, dict)),
     ("annotated_chapters", [], "env"),  # patterns; none: modules in a toctree
     ("annotated_execute", ["**"], "env"),  # patterns of chapters that are executed
+    ("annotated_say_unexecuted", True, "env"),  # whether a page says that it was not
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
     ("annotated_timeout", 600, ""),  # seconds that one statement may run
     ("annotated_outputs", "", ""),  # folder of the stored outputs; "": next to the site
@@ -63,6 +64,9 @@ def problem(name: str, default: Any, value: Any) -> str:
             isinstance(value, dict) and _are_words(value)
         )
         return "" if right else f"is {value!r}. Write a style, or styles by pattern."
+    if isinstance(default, bool):
+        right = isinstance(value, bool)
+        return "" if right else f"is {value!r}, and must be True or False."
     if isinstance(default, list):
         if isinstance(value, str):
             return f"is {value!r}, and must be a list: [{value!r}]."

@@ -20,7 +20,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated import steps
+from sphinx_annotated import RELEASE, steps
 from sphinx_annotated.ends import name_places, say_and_end
 from sphinx_annotated.page.build import chapters
 from sphinx_annotated.page.build.again import Again
@@ -129,6 +129,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", steps.report)
     app.connect("build-finished", say_and_end, priority=2000)  # after all others
     return {
+        "version": RELEASE,
         "env_version": _version(),
         "parallel_read_safe": True,
         "parallel_write_safe": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import time
@@ -96,17 +97,14 @@ def execute_chapters(
 ) -> list[str]:
     """Execute chapters that have no record. Return the pages whose outputs have changed."""
     state = begin(app)
+    _freeze()
     lost = list(lost_pages(app))
     if lost:
         raise AnnotatedError("\n" + "\n".join(lost))
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
     warn_of_patterns(app, docnames)
+    jobs = _read_all(state, docnames)
     try:
-        jobs = []
-        for docname in docnames:
-            jobs.append(state.job(docname))
-            state.others(jobs[-1])  # while it is parsed
-            state.project.trim()
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
         check_names(jobs, state.root, notebooks)
         folder = state.store.folder
@@ -139,6 +137,22 @@ def execute_chapters(
     ]
 
 
+def _read_all(state: State, docnames: list[str]) -> list[Job]:
+    """Return the chapters. Raises ``AnnotatedError`` with the errors of all that cannot be read."""
+    jobs: list[Job] = []
+    errors: dict[str, None] = {}  # those of a module that several import are one
+    for docname in docnames:
+        try:
+            jobs.append(state.job(docname))
+            state.others(jobs[-1])  # while it is parsed
+        except ChapterError as error:
+            errors[str(error)] = None
+        state.project.trim()
+    if errors:
+        raise AnnotatedError("\n" + "\n".join(errors))
+    return jobs
+
+
 def _check(state: State, job: Job) -> None:
     """Compare the shapes in a chapter's prose with the recorded ones, once for both of them."""
 
@@ -150,7 +164,8 @@ def _check(state: State, job: Job) -> None:
 
 def _execute_missing(state: State, jobs: list[Job]) -> None:
     left = [job for job in jobs if not state.executes(job.docname)]
-    state.unexecuted = {job.docname: _(UNEXECUTED) for job in left}
+    notice = _(UNEXECUTED) if state.app.config.annotated_say_unexecuted else ""
+    state.unexecuted = {job.docname: notice for job in left}
     jobs = [job for job in jobs if job not in left]
     missing = [job for job in jobs if not state.is_current(job)]
     state.executed = [job.docname for job in missing]
@@ -246,6 +261,15 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
                 LOGGER.warning(what, location=place, type="annotated", subtype="output")
 
 
+def _freeze() -> None:
+    """Let Python look no more, until the build ends, through what is in memory now for garbage.
+
+    That is imported modules and what Sphinx knows of all pages, which stay. It took a third of a build.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def _forget_documents(env: BuildEnvironment) -> None:
     """Let Sphinx write pages from the documents that it has stored: in memory all of them are too large."""
     getattr(env, "_write_doc_doctree_cache", {}).clear()
@@ -292,6 +316,7 @@ def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
     whose notebook is new or gone.
     """
     state = state_of(env)
+    _freeze()
     state.contents = contents(app)
     before, had = state.memory.contents, state.memory.notebooks
     state.memory.contents = state.contents
@@ -381,3 +406,4 @@ def report(app: Sphinx, exception: Exception | None) -> None:
             counts = f"{ran} {chapters} executed, {cached} from the cache"
             LOGGER.info("%s. The book: %s/index.html", counts, app.outdir)
     end(app.env)
+    gc.unfreeze()

@@ -25,7 +25,8 @@ CHAPTER = '''
 
         A long sentence next to the head of a function, which fills its line on a phone and more.
         """
-        return x / 2
+        return x / 2 if x > 0 else -half(abs(x))  # as long as lines are
+
 
 
     if __name__ == "__main__":
@@ -48,18 +49,25 @@ MEASURE = """() => {
     text: colour(prose.lastElementChild, "color"), ground: colour(code, "backgroundColor"),
     keyword: colour(document.querySelector(".code .k"), "color"),
     number: getComputedStyle(document.querySelector(".lno"), "::before").content,
+    cut: [...document.querySelectorAll("pre.code")].filter(e => e.scrollWidth > e.clientWidth).length,
     over: document.documentElement.scrollWidth - innerWidth,
   };
 }"""
 
 
-@pytest.fixture(scope="module", params=["alabaster", "sphinx_book_theme"])
+THEMES = [
+    *("alabaster", "sphinx_book_theme"),
+    pytest.param("pydata_sphinx_theme", marks=pytest.mark.nightly),
+]
+
+
+@pytest.fixture(scope="module", params=THEMES)
 def look(
     request: pytest.FixtureRequest,
     shelf: Callable[..., Shelf],  # noqa: F811
     chromium: Browser,
 ) -> Callable[..., dict[str, Any]]:
-    """What a page of a small book in one of two themes measures."""
+    """What a page of a small book in one of these themes measures."""
     book = shelf({"one.py": CHAPTER}, f'html_theme = "{request.param}"\n')
     address = (book.well_built().root / "_build/html/one.html").as_uri()
 
@@ -86,11 +94,19 @@ def light(colour: list[float]) -> float:
 def test_prose_is_next_to_numbered_and_coloured_code(
     look: Callable[..., dict[str, Any]],
 ) -> None:
-    seen = look(1400)
+    seen = look(1920)
     assert seen["code"]["left"] > seen["prose"]["right"], json.dumps(seen)
     assert seen["shown"] == ["plot"] and seen["icon"] < 20 and seen["over"] <= 0
     assert "counter(" in seen["number"] or seen["number"] not in ("none", "normal")
     assert seen["keyword"] != seen["text"]
+
+
+def test_code_is_next_to_prose_only_where_its_lines_fit(
+    look: Callable[..., dict[str, Any]],
+) -> None:
+    for width in (1000, 1200, 1400, 1600, 1920):
+        seen = look(width)
+        assert seen["cut"] == 0 and seen["over"] <= 0, (width, json.dumps(seen))
 
 
 def test_on_a_phone_nothing_lies_on_the_prose_and_the_figure_is_shown(

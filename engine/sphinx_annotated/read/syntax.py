@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import sys
 import tokenize
 import warnings
 from collections.abc import Sequence
@@ -13,6 +14,17 @@ from typing import TypeGuard
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# Syntax that some supported version of Python does not read: own types and their parameters, quotes and
+# backslashes in the braces of a text; several exceptions without parentheses, templates.
+NEWER = {
+    (3, 12): re.compile(
+        r"""^\s*(type\s+\w+\s*(\[.*\]\s*)?=|(async\s+)?(def|class)\s+\w+\s*\[)"""
+        r"""|\b[rR]?[fF][rR]?("[^"{]*\{[^"}]*["\\]|'[^'{]*\{[^'}]*['\\])"""
+    ),
+    (3, 14): re.compile(
+        r"""^\s*except\*?\s+[\w.]+\s*,\s*[\w.,\s]+:|(?<!["'\w])[rR]?[tT][rR]?["']"""
+    ),
+}
 DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
 
 
@@ -38,9 +50,20 @@ def syntax_tree(text: str, path: str) -> ast.Module:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", None) or str(error)
-        raise ChapterError(
-            path, line, f"this is not Python: {reason}. Correct the line."
-        ) from None
+        fix = _newer("".join(split_lines(text)[line - 1 : line]))
+        message = f"this is not Python: {reason}. {fix or 'Correct the line.'}"
+        raise ChapterError(path, line, message) from None
+
+
+def _newer(line: str) -> str:
+    """Return a sentence if a line seems to be written for a newer version of Python than this one."""
+    own = sys.version_info[:2]
+    for version, syntax in NEWER.items():
+        if version > own and syntax.search(line):
+            first, this = (".".join(map(str, each)) for each in (version, own))
+            words = f"It seems to be Python {first}, and this is Python {this}. "
+            return f"{words}Build the book with Python {first} or later, or correct the line."
+    return ""
 
 
 def _check_depth(tree: ast.Module, path: str) -> None:

@@ -128,32 +128,24 @@ class Comparison:
         module = chapter.module
         try:
             if name == NOTEBOOK:
-                names = [
-                    n
-                    for node in module.run
-                    if not isinstance(node, Import)
-                    for n in bound_names(node)
-                ]
-                text = library_code(
-                    module,
-                    self.book,
-                    chapter.returned() if chapter.returned else {},
-                    reach,
-                )
-                nodes = module.tree.body
-            else:
-                collector = Collector(self.project, reach=reach)
-                collector.need(module, name)
-                names, text = [name], collector.source()
-                nodes = [node for _, node in collector.taken.values()]
+                return self._notebook(page, chapter, reach)
+            collector = Collector(self.project, reach=reach)
+            collector.need(module, name)
         except ChapterError:
             return None
-        if name != NOTEBOOK and reach > NEEDED and text.count("\n") > LONGEST:
+        if reach > NEEDED and collector.source().count("\n") > LONGEST:
             return None
-        documented = any(words_in(node) & DOCUMENTATION for node in nodes)
-        return Copy(
-            page, name, [*dict.fromkeys(names)], _plain(text, documented), documented
-        )
+        documented = collector.reads_docstrings
+        return Copy(page, name, [name], collector.bare(), documented)
+
+    def _notebook(self, page: str, chapter: Chapter, reach: int) -> Copy:
+        module = chapter.module
+        nodes = (node for node in module.run if not isinstance(node, Import))
+        names = dict.fromkeys(name for node in nodes for name in bound_names(node))
+        returned = chapter.returned() if chapter.returned else {}
+        text = library_code(module, self.book, returned, reach)
+        documented = any(words_in(node) & DOCUMENTATION for node in module.tree.body)
+        return Copy(page, NOTEBOOK, [*names], _plain(text, documented), documented)
 
     def _compared(
         self, copies: list[Copy], chapters: dict[str, Chapter]

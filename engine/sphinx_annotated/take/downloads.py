@@ -93,9 +93,16 @@ def write_outputs(site: Path, job: Job, record: Record) -> None:
 
 
 def committed_notebook(job: Job, book: Book) -> str | None:
-    """Return the path of a chapter's committed notebook in the repository, if there is one."""
-    path = f"{book.repository.notebooks}/{job.path.stem}.ipynb"
-    return path if (book.project.root / path).is_file() else None
+    """Return the path of a chapter's committed notebook in the repository, if there is one.
+
+    Its name is the chapter's, in the folder of notebooks or there in the chapter's own.
+    """
+    return _committed(job, book.project.root, book.repository.notebooks)
+
+
+def _committed(job: Job, root: Path, folder: str) -> str | None:
+    paths = (f"{folder}/{name}.ipynb" for name in (job.docname, job.path.stem))
+    return next((path for path in paths if (root / path).is_file()), None)
 
 
 class Written:
@@ -133,7 +140,10 @@ class Written:
         if str(self.app.env.doc2path(docname)).endswith(".py"):
             paths += self._beginning(self.site / FOLDER / f"{docname}-")
             paths.append(self.site / script_of(docname))
-            paths += [self.site / notebooks / f"{name}{end}.ipynb" for end in ENDS]
+            names = {name, docname}
+            paths += [
+                self.site / notebooks / f"{n}{end}.ipynb" for n in names for end in ENDS
+            ]
         for path in paths:
             if path.is_file():
                 yield path.relative_to(self.site).as_posix()
@@ -149,14 +159,17 @@ class Written:
         return [folder / n for n in takewhile(lambda n: n.startswith(start), found)]
 
 
-def check_names(jobs: Iterable[Job], book_root: Path, notebooks: str) -> None:
+def check_names(jobs: Iterable[Job], root: Path, notebooks: str) -> None:
     """Raise ``ChapterError`` if the notebooks of two chapters would be one file."""
     known: dict[str, Job] = {}
     for job in jobs:
-        other = known.setdefault(job.path.stem, job)
-        file = f"{notebooks}/{job.path.stem}.ipynb"
-        if other is not job and (book_root / file).is_file():
-            message = f"the notebook of this chapter and of {other.path} is {file}. Rename one."
+        file = _committed(job, root, notebooks)
+        other = known.setdefault(file, job) if file else job
+        if other is not job:
+            message = f"the notebook of this chapter and of {other.path} is {file}. "
+            message += (
+                f"Write this one's to {notebooks}/{job.docname}.ipynb, or rename one."
+            )
             raise ChapterError(str(job.path), 1, message)
 
 

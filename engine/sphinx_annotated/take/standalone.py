@@ -12,8 +12,9 @@ import builtins
 import re
 import textwrap
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 
 from sphinx_annotated.page.build.book import Book
@@ -41,6 +42,17 @@ STARS = "imports everything. Import the names that are used."
 ROLE = re.compile(r"\{[\w:]+\}`~?(?:([^`<]+?) *<[^`>]*>|(?:[^`]*[./])?([^`]+))`")
 SENTENCE = re.compile(r"[A-Z`{].*?[.?!](?=\s|$)", re.DOTALL)
 WIDTH = 88  # of a line of copied code
+SUMMARIES, CODE, WHOLE_CODE, BARE = range(4)  # how the text of a statement is copied
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What copies ask of a statement. It is found out once, for all of them."""
+
+    binds: list[str]
+    names: list[str]  # that it reaches or binds
+    imports: list[Import]  # in it, from the project
+    asks: bool  # whether it asks for documentation
 
 
 class Collector:
@@ -60,7 +72,8 @@ class Collector:
         self.imports: dict[str, ast.stmt] = {}  # of packages, each of one name
         self.taken: dict[int, tuple[Module, ast.stmt]] = {}
         self.meanings: dict[str, str] = {}  # by name
-        self.aliases: dict[int, dict[str, str]] = {}  # by import, their own names
+        # Imports under other names: their module, and by name the own one.
+        self.aliases: dict[int, tuple[Module, ast.stmt, dict[str, str]]] = {}
         self._known: dict[tuple[str, str], tuple[str, str]] = {}  # see `_reach`
         self._modules: dict[str, Module] = {}  # in order of first use
         self._waiting: deque[tuple[Module, ast.stmt]] = deque()
@@ -78,8 +91,7 @@ class Collector:
     @property
     def reads_docstrings(self) -> bool:
         """Whether the code asks for documentation, which then stays whole."""
-        code = self.taken.values()
-        return any(words_in(node) & DOCUMENTATION for _, node in code)
+        return any(self._piece(*each).asks for each in self.taken.values())
 
     def need(self, module: Module, name: str) -> str:
         """Add what makes ``name`` in ``module``, and everything that needs. Return its own name."""
@@ -89,7 +101,7 @@ class Collector:
 
     def need_imports(self, module: Module, tree: ast.AST) -> None:
         """Add what imports anywhere in ``tree`` take from the project."""
-        self._imports_in(module, tree)
+        self._take_from(module, _local_imports(self.project, module, tree))
         self._follow()
 
     def source(self, documented: bool = False, whole: bool = False) -> str:
@@ -98,47 +110,45 @@ class Collector:
         It imports nothing from the project. ``documented`` definitions keep a sentence of their
         docstrings. They keep them ``whole`` if the code itself reads some.
         """
-        whole = whole or self.reads_docstrings
+        form = SUMMARIES if documented else CODE
+        return self._written(WHOLE_CODE if whole or self.reads_docstrings else form)
+
+    def bare(self) -> str:
+        """Return the same code without comments and layout, and without docstrings if it reads none."""
+        return self._written(WHOLE_CODE if self.reads_docstrings else BARE)
+
+    def _written(self, form: int) -> str:
         parts = ["from __future__ import annotations"] if self.has_future else []
         parts.append("\n".join(_merged(list(self.imports.values()))))
-        aliases = dict(self.aliases)
-        for module, node in self._in_order():
-            if id(node) in aliases:
-                parts.append(_assigned(aliases.pop(id(node))))
-            elif whole:
-                local = partial(is_local, self.project, module)
-                parts.append(ast.unparse(without(node, local)))
-            else:
-                text = clean_source(self.project, module, node)
-                parts.append(with_summaries(text, node) if documented else text)
-        parts += map(_assigned, aliases.values())  # of imports that run later
+        parts += (
+            _assigned(self.aliases[id(node)][2])
+            if id(node) in self.aliases
+            else _text(self.project, module, node, form)
+            for module, node in self._in_order()
+        )
         return "\n\n\n".join(filter(None, parts))
 
-    def _in_order(self) -> Iterator[tuple[Module, ast.stmt]]:
-        """Yield the statements as Python runs them: a module's where it is first imported."""
-        started: set[str] = set()
+    def _in_order(self) -> list[tuple[Module, ast.stmt]]:
+        """Return the statements as Python runs them: a module's where it is first imported.
 
-        def run(module: Module) -> Iterator[tuple[Module, ast.stmt]]:
-            for each in (*reversed([*self.project.parents(module.name)]), module):
-                if each.name not in started:
-                    started.add(each.name)
-                    for node in each.run:
-                        yield from statement(each, node)
+        Imports that run later, in functions, are last.
+        """
+        left = [*self.taken.values(), *((m, n) for m, n, _ in self.aliases.values())]
+        found: list[tuple[Module, ast.stmt]] = []
+        for first in self._modules.values():
+            order = _order(self.project, first)
+            ranks = [order.get((m.name, *_place(m, node)), -1) for m, node in left]
+            pairs = sorted((rank, i) for i, rank in enumerate(ranks) if rank >= 0)
+            found += (left[i] for _, i in pairs)
+            left = [each for each, rank in zip(left, ranks, strict=True) if rank < 0]
+            if not left:
+                break
+        return found + left
 
-        def statement(
-            module: Module, node: ast.stmt
-        ) -> Iterator[tuple[Module, ast.stmt]]:
-            for part in () if isinstance(node, DEFINITIONS) else _imports(module, node):
-                for name in imported_names(part, module.package):
-                    if source := self.project.find(name):
-                        yield from run(source)
-                if id(part) in self.aliases:
-                    yield module, part
-            if id(node) in self.taken:
-                yield module, node
-
-        for module in self._modules.values():
-            yield from run(module)
+    def _piece(self, module: Module, node: ast.stmt) -> Piece:
+        key = ("piece", id(self.project), id(node))
+        piece: Piece = module.keep(key, lambda: _piece(self.project, module, node))
+        return piece
 
     # -- what is reached -------------------------------------------------------------------
 
@@ -179,23 +189,22 @@ class Collector:
             if id(node) in self.taken:
                 continue
             self.taken[id(node)] = module, node
-            made = bound_names(node)
-            for name in made:
+            piece = self._piece(module, node)
+            for name in piece.binds:
                 self._mean(module, node, name, f"{module.name}.{name}")
-            for name in sorted({*_names(module, node), *made}):
+            for name in piece.names:
                 if name in _makers(module):
                     self._reach(module, name)
                     continue
                 _no_stars(module)
                 if hasattr(builtins, name):
                     self._mean(module, node, name, f"builtins.{name}")
-            self._imports_in(module, node)
+            self._take_from(module, piece.imports)
 
-    def _imports_in(self, module: Module, tree: ast.AST) -> None:
-        for node in _that_run(tree):
-            if isinstance(node, Import) and is_local(self.project, module, node):
-                for alias in node.names:
-                    self._imported(module, node, alias)
+    def _take_from(self, module: Module, imports: list[Import]) -> None:
+        for node in imports:
+            for alias in node.names:
+                self._imported(module, node, alias)
 
     def _imported(
         self, module: Module, node: Import, alias: ast.alias
@@ -229,7 +238,8 @@ class Collector:
         own, what = self._reach(source, alias.name)
         if bound(alias) != own:
             self._mean(module, node, bound(alias), what)
-            self.aliases.setdefault(id(node), {})[bound(alias)] = own
+            known = self.aliases.setdefault(id(node), (module, node, {}))
+            known[2][bound(alias)] = own
         return own, what
 
     def _package(self, module: Module, node: Import, name: str) -> str:
@@ -297,19 +307,88 @@ def _names(module: Module, node: ast.stmt) -> set[str]:
     return names
 
 
-def _no_stars(module: Module) -> None:
-    for node in module.library:
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            raise _error(module, node, STARS)
+def _piece(project: Project, module: Module, node: ast.stmt) -> Piece:
+    binds = bound_names(node)
+    names = sorted({*_names(module, node), *binds})
+    imports = _local_imports(project, module, node)
+    return Piece(binds, names, imports, bool(words_in(node) & DOCUMENTATION))
 
 
-def _imports(module: Module, node: ast.stmt) -> list[Import]:
-    """Return the imports in a statement, as it runs or later."""
-    found: list[Import] = module.keep(
-        ("imports", id(node)),
-        lambda: [part for part in _that_run(node) if isinstance(part, Import)],
+def _local_imports(project: Project, module: Module, tree: ast.AST) -> list[Import]:
+    """Return the imports from the project in a tree, as it runs."""
+    imports = (part for part in _that_run(tree) if isinstance(part, Import))
+    return [part for part in imports if is_local(project, module, part)]
+
+
+def _text(project: Project, module: Module, node: ast.stmt, form: int) -> str:
+    """Return a statement without imports from the project, in one of the forms."""
+
+    def work() -> str:
+        if form == SUMMARIES:
+            return with_summaries(_text(project, module, node, CODE), node)
+        if form == CODE:
+            return clean_source(module, node, _text(project, module, node, BARE))
+        rest = without(node, partial(is_local, project, module))
+        return bare([rest]) if form == BARE else ast.unparse(rest)
+
+    text: str = module.keep(("text", id(project), id(node), form), work)
+    return text
+
+
+def _order(project: Project, first: Module) -> dict[tuple[str, int, int], int]:
+    """Return when statements run if a module is imported first: a number for each module and place."""
+
+    def work() -> dict[tuple[str, int, int], int]:
+        found: dict[tuple[str, int, int], int] = {}
+        started: set[str] = set()
+
+        def run(module: Module) -> None:
+            for each in (*reversed([*project.parents(module.name)]), module):
+                if each.name not in started:
+                    started.add(each.name)
+                    for node, place in _places(each):
+                        for name in imported_names(node, each.package):
+                            if source := project.find(name):
+                                run(source)
+                        found[(each.name, *place)] = len(found)
+
+        run(first)
+        return found
+
+    order: dict[tuple[str, int, int], int] = first.keep(("order", id(project)), work)
+    return order
+
+
+def _places(module: Module) -> list[tuple[ast.stmt, tuple[int, int]]]:
+    """Return the statements that run on import, and the imports in each before it, with their places."""
+
+    def work() -> list[tuple[ast.stmt, tuple[int, int]]]:
+        found: list[tuple[ast.stmt, tuple[int, int]]] = []
+        for i, node in enumerate(module.run):
+            parts = [] if isinstance(node, DEFINITIONS) else _that_run(node)[1:]
+            inner = [part for part in parts if isinstance(part, Import)]
+            found += ((part, (i, k)) for k, part in enumerate([*inner, node]))
+        return found
+
+    places: list[tuple[ast.stmt, tuple[int, int]]] = module.keep(("places",), work)
+    return places
+
+
+def _place(module: Module, node: ast.stmt) -> tuple[int, int]:
+    """Return the place of a statement, or one that none has if it runs later."""
+    by_id: dict[int, tuple[int, int]] = module.keep(
+        ("place",), lambda: {id(each): place for each, place in _places(module)}
     )
-    return found
+    return by_id.get(id(node), (-1, -1))
+
+
+def _no_stars(module: Module) -> None:
+    def work() -> list[ast.stmt]:
+        nodes = (n for n in module.library if isinstance(n, ast.ImportFrom))
+        return [node for node in nodes if node.names[0].name == "*"]
+
+    for node in module.keep(("stars",), work):
+        raise _error(module, node, STARS)
 
 
 def _that_run(tree: ast.AST) -> list[ast.AST]:
@@ -352,12 +431,16 @@ def meaning(statement: Import, alias: ast.alias) -> str:
 
 
 def _has_future(module: Module) -> bool:
-    return any(
-        isinstance(s, ast.ImportFrom)
-        and s.module == "__future__"
-        and any(a.name == "annotations" for a in s.names)
-        for s in module.tree.body
-    )
+    def work() -> bool:
+        return any(
+            isinstance(s, ast.ImportFrom)
+            and s.module == "__future__"
+            and any(a.name == "annotations" for a in s.names)
+            for s in module.tree.body
+        )
+
+    found: bool = module.keep(("future",), work)
+    return found
 
 
 def snippets(book: Book, module: Module) -> dict[str, str]:
@@ -381,15 +464,8 @@ def snippet(
     return f"{origin}{terms}{note}\n{collector.source(documented=True)}\n"
 
 
-def clean_source(project: Project, module: Module, node: ast.stmt) -> str:
-    """Return a statement's lines without docstrings, notes and imports from the project."""
-    key = ("source", id(project), id(node))
-    found: str = module.keep(key, lambda: _clean_source(project, module, node))
-    return found
-
-
-def _clean_source(project: Project, module: Module, node: ast.stmt) -> str:
-    wanted = bare([without(node, lambda part: is_local(project, module, part))])
+def clean_source(module: Module, node: ast.stmt, wanted: str) -> str:
+    """Return a statement's lines without docstrings and notes, or ``wanted`` if they are other code."""
     chapter = module.chapter
     lines = chapter.lines
     kept: list[str] = []

@@ -81,6 +81,8 @@ def test_a_book_that_executes_no_notebook_executes_no_chapter(book: Shelf) -> No
     assert "This module was not executed" in page
     assert "It is 1 + 1." in words(page)
     assert not re.search(r'class="[^"]*\bout\b', page)
+    book.configure("annotated_say_unexecuted = False\n")
+    assert "not executed" not in book.well_built("-W").page("one")
     book.edit("conf.py", 'nb_execution_mode = "off"', 'nb_execution_mode = "auto"')
     again = book.well_built("-W")
     assert again.executed() == ["one", "pkg/sub/three", "pkg/two"]

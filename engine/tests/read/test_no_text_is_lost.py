@@ -141,3 +141,11 @@ def test_two_chapters_with_one_notebook_are_an_error_that_names_both(
     done = book.build()
     assert done.code != 0 and done.executed() == []
     assert re.search(r"b/same\.py:1: .*a/same\.py is notebooks/same\.ipynb", done.log)
+    book.write({"notebooks/b/same.ipynb": "{}"})
+    book.well_built()
+    for folder, file in (
+        ("a", "notebooks/same.ipynb"),
+        ("b", "notebooks/b/same.ipynb"),
+    ):
+        notebook = (book.root / "_build/html" / file).read_text()
+        assert f"{folder}/same.html" in notebook

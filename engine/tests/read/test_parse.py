@@ -1,6 +1,7 @@
 """`parse` sorts each line of a module into one row, with its number in the file."""
 
 import ast
+import sys
 import sysconfig
 import textwrap
 import tokenize
@@ -441,6 +442,35 @@ def test_invalid_python_is_an_error_with_its_line(text: str, line: int) -> None:
         ChapterError, match=rf"^a/b\.py:{line}: this is not Python: .*Correct"
     ):
         parse(text, "a/b.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("type Pair = tuple[int, int]\n", (3, 12)),
+        ("type Pair[T] = tuple[T, T]\n", (3, 12)),
+        ("def first[T](items: list[T]) -> T: ...\n", (3, 12)),
+        ("class Box[T]:\n    x: T\n", (3, 12)),
+        ('x = f"{d["key"]}"\n', (3, 12)),
+        ("try:\n    f()\nexcept TypeError, ValueError:\n    pass\n", (3, 14)),
+        ("x = t'{name}'\n", (3, 14)),
+    ],
+)
+def test_syntax_of_a_newer_python_is_named_with_its_version(
+    text: str, version: tuple[int, int]
+) -> None:
+    if sys.version_info >= version:
+        pytest.skip("this Python reads it")
+    words = rf"b\.py:\d+: this is not Python: .* Python {version[0]}\.{version[1]}, and this"
+    with pytest.raises(ChapterError, match=words):
+        parse(text, "b.py")
+
+
+@pytest.mark.parametrize("text", ["type = (\n", "x = d['t'\n", "def f(:\n"])
+def test_other_invalid_python_names_no_version(text: str) -> None:
+    with pytest.raises(ChapterError, match="this is not Python") as found:
+        parse(text, "b.py")
+    assert "Python 3" not in str(found.value)
 
 
 def test_null_bytes_are_an_error() -> None:

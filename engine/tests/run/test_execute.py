@@ -174,11 +174,18 @@ def test_errors_are_listed_and_other_chapters_are_kept(shelf: New) -> None:
     assert book.well_built().executed() == ["three", "two"]
 
 
-def test_invalid_python_ends_the_build(shelf: New) -> None:
-    book = shelf({"one.py": '"""# One"""\n\ndef f(:\n', "two.py": '"""# Two"""\n'})
+def test_a_build_ends_with_all_that_is_invalid_python(shelf: New) -> None:
+    book = shelf(
+        {
+            "one.py": '"""# One"""\n\ndef f(:\n',
+            "two.py": '"""# Two"""\n',
+            "three.py": '"""# Three"""\n\nx = (\n',
+        }
+    )
     done = book.build()
     assert done.code != 0
     assert f"{book.root}/one.py:3: this is not Python: " in done.log
+    assert f"{book.root}/three.py:3: this is not Python: " in done.log
     assert "Traceback" not in done.log
 
 

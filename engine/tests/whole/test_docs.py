@@ -2,10 +2,12 @@
 
 import re
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from builds import ENGINE, sphinx
 from small_books import environment, plain
+from sphinx_annotated import RELEASE, setup
 from sphinx_annotated.settings import CONFIGURATION, OF_REPOSITORY
 from sphinx_annotated.sphinx_extension import DIRECTIVES
 
@@ -34,6 +36,15 @@ def test_every_setting_is_described_with_its_default() -> None:
             assert f"`{shown}`" in section, name
         row = re.search(rf"(?m)^\| `{name}` \| `(.*?)` \|", README)
         assert row and row[1] == repr(default).replace("'", '"'), name
+
+
+def test_sphinx_shows_the_version_of_the_package() -> None:
+    pinned = re.search(
+        r'(?m)^version = "(.+)"$', (ENGINE / "pyproject.toml").read_text()
+    )
+    assert pinned and pinned[1] == RELEASE
+    with mock.patch("sphinx_annotated.sphinx_extension.Again"):
+        assert setup(mock.MagicMock())["version"] == RELEASE
 
 
 def test_every_directive_and_role_is_described_and_used_by_an_example() -> None:

@@ -12,12 +12,13 @@ New = Callable[[dict[str, str]], Shelf]
 DEFAULTS = {name: default for name, default, *_ in CONFIGURATION}
 LISTS = [name for name, default in DEFAULTS.items() if isinstance(default, list)]
 DICTS = [name for name, default in DEFAULTS.items() if isinstance(default, dict)]
-NUMBERS = [name for name, default in DEFAULTS.items() if isinstance(default, int)]
+SWITCHES = [name for name, default in DEFAULTS.items() if isinstance(default, bool)]
+NUMBERS = [name for name, default in DEFAULTS.items() if type(default) is int]
 STRINGS = [name for name, default in DEFAULTS.items() if isinstance(default, str)]
 
 
 def test_every_setting_is_of_one_kind_and_its_default_is_right() -> None:
-    assert len(LISTS + DICTS + NUMBERS + STRINGS) == len(DEFAULTS)
+    assert len(LISTS + DICTS + SWITCHES + NUMBERS + STRINGS) == len(DEFAULTS)
     assert [n for n, default in DEFAULTS.items() if problem(n, default, default)] == []
 
 
@@ -31,6 +32,7 @@ def test_a_string_instead_of_a_list_is_an_error_with_the_list(name: str) -> None
     [
         (LISTS, [3, None, {"a": "b"}, [1], [["a"]]]),
         (DICTS, [3, None, "a", ["a"], {"a": 1}, {1: "a"}]),
+        (SWITCHES, [1, 0, None, "True", []]),
         (NUMBERS, ["4", None, True, -1, [4]]),
         (STRINGS, [3, None, ["a"], True, {1: "a"}]),
     ],
