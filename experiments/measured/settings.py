@@ -174,7 +174,7 @@ def together(grounds: Iterable[Ground]) -> Runs:
     return {
         model: [
             {"seed": runs[0]["seed"], "whole": statistics.fmean(map(last_loss, runs))}
-            for runs in zip(*(found[model] for found in each), strict=False)
+            for runs in zip(*(found[model] for found in each), strict=True)
         ]
         for model in LEADING
     }
