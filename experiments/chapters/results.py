@@ -77,8 +77,8 @@ if __name__ == "__main__":
     # - *The rule.* A difference counts if its interval excludes zero. The interval is wide enough for all
     #   {value}`comparisons` comparisons of this page together ({doc}`method`). "Times less" is what the
     #   difference is worth in {term}`multiply-adds`; it decides nothing.
-    # - *Each setting by itself.* Over the Transformer, the lead is shown on code and on annealed characters.
-    #   On annealed subwords, farthest beyond the counts, it is as large as its limit. Over Transformer++ it is
+    # - *Each setting by itself.* Over the Transformer, the lead is shown on code and annealed characters. On
+    #   annealed subwords, farthest beyond the counts, it is as large as its limit. Over Transformer++ it is
     #   shown in none, only in the mean of the three.
     # - *Units.* The intervals cover seeds. Two plays or two packages of code are evaluated, and one or two
     #   texts are learned from, so they say nothing about other texts.
