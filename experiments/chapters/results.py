@@ -38,7 +38,7 @@ if __name__ == "__main__":
 
     grounds = read_grounds()
     ordered = sorted(grounds, key=lambda each: -grounds[each].below_counts("primer-ez"))
-    others = {"transformer": ("the Transformer", "C0"), "pp": ("Transformer++", "C2")}
+    others = {"transformer": ("the Transformer", "C5"), "pp": ("Transformer++", "C2")}
     pooled = together(grounds[name] for name in BEYOND)
     comparisons = len(others) * (
         len(grounds) + 2

@@ -34,7 +34,7 @@ from experiments.records.counts import COUNTS, key
 from experiments.records.lines import write_json
 from experiments.records.runs import HELD_OUT, RESULTS
 from labml_primer.training.counted import CountsOfRead, longest, places_read
-from labml_primer.training.counting import Counts, with_cache
+from labml_primer.training.counting import Counts, with_window
 from labml_primer.training.loop import held_out_windows
 
 CACHES = [(n, trust) for n in (2, 3, 4, 5) for trust in (1, 2, 4, 8, 16, 32)]
@@ -76,7 +76,7 @@ def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
     order = int(mean_loss(p).argmin())
 
     def with_this(cache: tuple[int, int], p: Tensor, windows: Tensor) -> Tensor:
-        return mean_loss(with_cache(p[order], windows, *cache, texts.vocab_size))
+        return mean_loss(with_window(p[order], windows, *cache, texts.vocab_size))
 
     cache = min(CACHES, key=lambda each: with_this(each, p, windows).item())
     entry: dict[str, Any] = {"data": data, "tokens": len(counts.places), "order": order}

@@ -344,7 +344,7 @@ if __name__ == "__main__":
     plt.show()
 
 
-def with_cache(
+def with_window(
     p: Tensor, text: Tensor, n: int, trust: float, vocab_size: int
 ) -> Tensor:
     r"""
@@ -384,7 +384,7 @@ if __name__ == "__main__":
     p_tuned, p = (kneser_ney.probabilities(x)[strongest] for x in (tuned, reported))
 
     def loss_with(p: Tensor, text: Tensor, n: int, trust: float) -> float:
-        return -with_cache(p, text, n, trust, V)[:, 1:].log().mean().item()
+        return -with_window(p, text, n, trust, V)[:, 1:].log().mean().item()
 
     length, trust = min(
         ((n, trust) for n in (3, 4, 5) for trust in (2, 4, 8)),

@@ -24,7 +24,7 @@ from labml_primer.training.counting import (
     discounts,
     losses,
     ngrams,
-    with_cache,
+    with_window,
     write,
 )
 from labml_primer.training.loop import draw_windows, held_out_windows
@@ -168,7 +168,7 @@ def test_a_cache_adds_what_came_before_in_the_same_window(
     window: list[int], n: int
 ) -> None:
     p = torch.rand(len(window), dtype=torch.float64)
-    found = with_cache(p[None], torch.tensor([window]), n, 3, V)[0]
+    found = with_window(p[None], torch.tensor([window]), n, 3, V)[0]
     for at in range(len(window)):
         context = window[at - n + 1 : at] if at >= n - 1 else None
         followed = [
