@@ -124,10 +124,11 @@ if __name__ == "__main__":
     def count_parameters(model: nn.Module) -> int:
         raise NotImplementedError  # your code instead of this line
 
-    linear = nn.Linear(2, 3)
+    linear, tied = nn.Linear(2, 3), nn.Linear(2, 3)
+    tied.weight = linear.weight
     cases: list[Case] = [
         ((linear,), 9, "the weights are a matrix of 2 x 3, and there are 3 biases"),
-        ((nn.Sequential(linear, linear),), 9, "the two layers are one, used twice"),
+        ((nn.Sequential(linear, tied),), 12, "one matrix, used twice, and two biases"),
         ((PositionalEncoding(8, 16),), 0, "training does not change a fixed table"),
     ]
     check_answer(count_parameters, cases)

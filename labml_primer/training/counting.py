@@ -512,7 +512,11 @@ if __name__ == "__main__":
             [[0, 2], [1, 1]],
             "the pairs are 01, 10, 01 and 11: a row is the first token",
         ),
-        ((torch.tensor([2, 2]), 3), torch.eye(3) * torch.eye(3)[2], "22 occurs once"),
+        (
+            (torch.tensor([2, 2]), 4),
+            torch.eye(4) * torch.eye(4)[2],
+            "22 occurs once, and the other 15 pairs never",
+        ),
     ]
     check_answer(pairs_of, cases)
 

@@ -301,7 +301,11 @@ if __name__ == "__main__":
 
     cases: list[Case] = [
         ((torch.tensor([[5, 6, 7]]), 1), [[1, 5, 6]], "it reads 5 to predict 6"),
-        ((torch.tensor([[5], [8]]), 0), [[0], [0]], "each row begins with the start"),
+        (
+            (torch.tensor([[5, 6], [8, 9]]), 0),
+            [[0, 5], [0, 8]],
+            "each row begins with the start",
+        ),
     ]
     check_answer(shifted, cases)
 

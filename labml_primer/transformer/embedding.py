@@ -322,8 +322,8 @@ if __name__ == "__main__":
             "d is 9, so row 1 is tripled",
         ),
         (
-            (torch.ones(3, 1), torch.tensor([[1, 0]])),
-            torch.ones(1, 2, 1),
+            (torch.arange(3.0)[:, None], torch.tensor([[1], [0]])),
+            torch.tensor([[[1.0]], [[0.0]]]),
             "token 2 is missing",
         ),
     ]

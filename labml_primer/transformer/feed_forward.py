@@ -262,8 +262,8 @@ if __name__ == "__main__":
             "max(0, x) - max(0, -x) is x",
         ),
         (
-            (torch.tensor([[[-3.0]]]), ones[None], 4 * ones, ones[None], 2 * ones),
-            torch.tensor([[[3.0]]]),
+            (torch.tensor([[[-3.0]]]), ones[None], 5 * ones, ones[None], 2 * ones),
+            torch.tensor([[[4.0]]]),
             "the first bias is inside the ReLU, the second outside",
         ),
     ]

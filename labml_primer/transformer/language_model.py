@@ -336,10 +336,14 @@ if __name__ == "__main__":
     def perplexity_of(logits: Tensor, text: Tensor) -> Tensor:
         raise NotImplementedError  # your code instead of this line
 
-    sure = torch.tensor([[0.0, 9.0], [9.0, 0.0], [0.0, 9.0]])
+    sure = torch.tensor([[0.0, 9.0], [0.0, 9.0], [9.0, 0.0], [9.0, 0.0]])
     cases: list[Case] = [
         ((torch.zeros(3, 5), torch.tensor([4, 0, 1])), 5.0, "equal logits: 5 tokens"),
-        ((sure, torch.tensor([0, 1, 0])), 1.000123, "position i predicts token i + 1"),
+        (
+            (sure, torch.tensor([0, 1, 1, 0])),
+            1.000123,
+            "position i predicts token i + 1",
+        ),
         (
             (
                 torch.tensor([[0.0, 0.0], [math.log(3), 0.0], [0.0, 0.0]]),

@@ -414,10 +414,11 @@ if __name__ == "__main__":
     def next_token(logits: Tensor, ended: Tensor, padding: int) -> Tensor:
         raise NotImplementedError  # your code instead of this line
 
-    scores = torch.tensor([[[0.0, 5.0, 1.0], [2.0, 0.0, 3.0]]]).expand(2, 2, 3)
+    first = [[0.0, 5.0, 1.0], [2.0, 0.0, 3.0]]
+    scores = torch.tensor([first, [[0.0, 5.0, 1.0], [4.0, 0.0, 3.0]]])
     neither, second = torch.tensor([False, False]), torch.tensor([False, True])
     cases: list[Case] = [
-        ((scores, neither, 0), [2, 2], "the last position predicts the next token"),
+        ((scores, neither, 1), [2, 0], "the last position predicts the next token"),
         ((scores, second, 1), [2, 1], "the second row has ended, so it is padded"),
     ]
     check_answer(next_token, cases)

@@ -177,6 +177,31 @@ def test_temperature_0_leaves_one_character(page: Page) -> None:
         expect(column.locator("li").nth(1)).to_contain_text("→ 0%")
 
 
+def test_top_k_redraws_the_chart(page: Page) -> None:
+    page.get_by_label("Top-k").fill("1")
+    for column in page.locator(".live-next").all():
+        expect(column.locator("li").first).to_contain_text("→ 100%")
+
+
+def test_run_just_after_a_key_continues_the_typed_text(page: Page) -> None:
+    type_in(page, PLAY[:100])
+    expect(page.locator(".live-text").first).to_have_text(
+        PLAY[:100], use_inner_text=False
+    )
+    page.evaluate(
+        """() => {
+          const field = document.querySelector(".live [name=beginning]");
+          field.value = "To";
+          field.dispatchEvent(new Event("input"));
+          document.querySelector("[data-act=run]").click();
+        }"""
+    )
+    expect(page.locator(".live-text .live-written").first).to_be_attached()
+    press(page, "Stop")
+    expect(page.locator(".live-status")).to_contain_text("Stopped.")
+    assert all(text.startswith("To") for text in texts(page))
+
+
 # -- attention -----------------------------------------------------------------------------------
 
 

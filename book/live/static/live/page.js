@@ -116,9 +116,10 @@
     return inTurn(async () => {
       const text = checked();
       if (!text) return;
-      beginning = text;
+      const replies = await ask("read", { text, seed: field.seed.valueAsNumber || 0, settings: settings() });
+      beginning = text; // not before the replies, because an earlier one may be drawn until then
       length = 0;
-      show(await ask("read", { text, seed: field.seed.valueAsNumber || 0, settings: settings() }));
+      show(replies);
     });
   }
 
@@ -174,19 +175,27 @@
     },
     restart: () => restart().then(() => { if (!status.matches(".live-status--wrong")) say(_("Back at the beginning.")); }),
   };
-  for (const button of $$("[data-act]")) button.addEventListener("click", () => acts[button.dataset.act]());
+  for (const button of $$("[data-act]")) button.addEventListener("click", async () => {
+    if (typing) await readTyped();
+    acts[button.dataset.act]();
+  });
   controls.addEventListener("submit", (event) => event.preventDefault());
 
-  let typing;
+  let typing = 0;
+  function readTyped() {
+    clearTimeout(typing);
+    typing = 0;
+    return restart();
+  }
   field.beginning.addEventListener("input", () => {
     running = false;
     clearTimeout(typing);
-    typing = setTimeout(restart, 250);
+    typing = setTimeout(readTyped, 250);
   });
   field.seed.addEventListener("change", () => restart());
   for (const input of [field.temperature, field.topK, field.topP]) {
     input.addEventListener("input", () => {
-      const output = $(`output[for=${input.id}]`);
+      const output = $("output", input.parentElement);
       if (output) output.textContent = input.value;
       inTurn(async () => show(await ask("write", { count: 0, settings: settings() })));
     });
