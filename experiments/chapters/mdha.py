@@ -101,7 +101,11 @@ if __name__ == "__main__":
         for better, worse in among
         for positions, each in (("learned", runs), ("rotary", rotary))
     }
-    draw_gains(gains, "nats per character by which the first ends lower")
+    draw_gains(
+        gains,
+        "nats per character by which the first ends lower",
+        [*runs.values(), *rotary.values()],
+    )
     assert below("rotary") >= {"none", "width-1", "only-queries"}
     assert min(rotary, key=lambda m: gain(rotary, "channel", m)) == "only-values"
     over_keys, over_queries = (

@@ -358,5 +358,6 @@ if __name__ == "__main__":
         for made in (1, many - 1)
     }
     rows = [["one", wrong[1]], [f"{many - 1}", wrong[many - 1]]]
+    assert float(wrong[many - 1].rstrip("%")) < 5
     heads = {"limit for": "comparisons", "false alarms": "of tables"}
     display(SourcedTable("Two limits", "20,000 simulated tables", heads, rows))

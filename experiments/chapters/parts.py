@@ -144,6 +144,7 @@ if __name__ == "__main__":
         for seeds in range(3, 100)
         if without.limit * (3 / seeds) ** 0.5 < -without.nats
     )
+    print(f"{without.limit:.3f} nats with 3 seeds, {seeds_needed} seeds needed")
     assert not without.shown
 
     # ## In short

@@ -186,6 +186,7 @@ if __name__ == "__main__":
     draw_gains(
         {pair.what: found[pair.what] for pair in with_positions},
         "nats per character by which Primer-EZ ends lower",
+        every_kind.runs.values(),
     )
     display(
         pair_table("With other positions, three seeds", with_positions, comparisons)
@@ -270,6 +271,7 @@ if __name__ == "__main__":
     draw_gains(
         {pair.what: found[pair.what] for pair in of_modern},
         "nats per character below the modern baseline",
+        modern.runs.values(),
     )
     display(pair_table("Changes of a modern baseline", of_modern, comparisons))
     # But this baseline is not the best model of its size. In runs of four times the steps with a rate that

@@ -12,7 +12,12 @@ Source: {cite:t}`so2021primer`; our own runs.
 
 from statistics import geometric_mean
 
-from experiments.measured.analysis import difference, extent, final_loss
+from experiments.measured.analysis import (
+    difference,
+    extent,
+    final_loss,
+    setting,
+)
 from experiments.measured.figures import draw_differences
 from experiments.measured.settings import (
     BEYOND,
@@ -63,7 +68,9 @@ if __name__ == "__main__":
     )
     ax.axhline(len(BEYOND) - 0.5, color="C5", lw=0.8)
     ax.set(xlabel="nats per character by which Primer-EZ ends lower")
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
+    shown = [runs for ground in grounds.values() for runs in ground.runs.values()]
+    fig.suptitle(f"each of {setting(shown)}", fontsize="medium")
     plt.show()
 
     # ## What to believe

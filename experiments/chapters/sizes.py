@@ -33,6 +33,23 @@ MODELS = {
 }
 
 
+def by_name(sizes: Mapping[str, Sizes]) -> Runs:
+    """Return the runs of each model and width, without the narrowest, which have half of the compute."""
+    return {
+        f"{model} {width}": runs
+        for model, widths in sizes.items()
+        for width, runs in widths.items()
+        if width > 32
+    }
+
+
+def saving(worse: list[Measured], widths: Sizes, budget: float) -> str:
+    """Return how many times less a model needs than the Transformer, over the budgets."""
+    early = frontier(widths, budgets_up_to(budget, 4.5), "multiply_adds")
+    each = over_budgets(savings_at_budgets(worse, early))
+    return f"{statistics.geometric_mean(each):.2f}"
+
+
 if __name__ == "__main__":
     # Left, the loss of the best width at each budget. Right, the saving; a thin line is a seed.
     import matplotlib.pyplot as plt
@@ -98,21 +115,6 @@ if __name__ == "__main__":
         model: frontier(learned[model], budgets_up_to(full, 2), "multiply_adds")
         for model in learned
     }
-
-    def by_name(sizes: Mapping[str, Sizes]) -> Runs:
-        """The runs of each model and width, without the narrowest, which have half of the compute."""
-        return {
-            f"{model} {width}": runs
-            for model, widths in sizes.items()
-            for width, runs in widths.items()
-            if width > 32
-        }
-
-    def saving(worse: list[Measured], widths: Sizes, budget: float) -> str:
-        """How many times less a model needs than the Transformer, over the budgets."""
-        early = frontier(widths, budgets_up_to(budget, 4.5), "multiply_adds")
-        each = over_budgets(savings_at_budgets(worse, early))
-        return f"{statistics.geometric_mean(each):.2f}"
 
     comparisons = 4
     rows, found = [], {}
@@ -227,6 +229,8 @@ if __name__ == "__main__":
         difference(by_name(learned), model, "transformer 128", comparisons)
         for model in (best["transformer"], "primer-ez 128")
     )
+    print(f"the right width {right_width:.3f}, the changes {changes:.3f} nats lower")
+    assert right_width.shown and changes.shown
 
     # ## In short
     #

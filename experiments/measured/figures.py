@@ -1,6 +1,6 @@
 """Figures and tables that several measured chapters share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -268,11 +268,14 @@ def draw_differences(
     ax.set_yticks(range(len(rows)), list(rows))
 
 
-def draw_gains(found: Mapping[str, Difference], xlabel: str) -> None:
-    """Draw differences, a row for each."""
+def draw_gains(
+    found: Mapping[str, Difference], xlabel: str, runs: Iterable[Sequence[Measured]]
+) -> None:
+    """Draw differences, a row for each; the title describes the `runs` behind them."""
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots(figsize=(7, 0.7 + 0.28 * len(found)), layout="constrained")
     draw_differences(ax, {what: {"": ("C0", each)} for what, each in found.items()})
     ax.set(xlabel=xlabel)
+    ax.set_title(f"each of {setting(list(runs))}", fontsize="medium")
     plt.show()

@@ -146,10 +146,12 @@ def outcomes(
         rows.append([title(search), *shares, number, *losses_of(best[name])])
     rows += [[model, *"----", *losses_of(name)] for name, model in KNOWN.items()]
     kinds = ("convolution", "square", "attention")
-    columns = {"search": "", **dict.fromkeys(kinds, "of the last population")}
-    columns |= {"best": "individual", "loss": "nats", "3 × the time": "nats"}
-    columns |= {"and 2 × the width": "nats", "of the gain": ""}
-    return SourcedTable("What each search found", "Our runs", columns, rows)
+    columns = {"search": "", **dict.fromkeys(kinds, "share")}
+    columns |= {"best": "individual", "loss": "nats", "3 × time": "nats"}
+    columns |= {"2 × width": "nats", "of the gain": ""}
+    return SourcedTable(
+        "What each search found", "Shares of the last population", columns, rows
+    )
 
 
 def chosen_again(looks: Mapping[str, Any]) -> int:

@@ -315,7 +315,7 @@ if __name__ == "__main__":
         draw_counted(ax, order, counted)
     left.set(xlabel="step", ylabel="loss, nats per character")
     right.set(xlabel="seconds of CPU time")
-    left.legend(frameon=False)
+    left.legend(frameon=False, loc="upper right")
     plt.show()
     # {doc}`/experiments/chapters/ours` has longer runs, with five seeds and a learning rate for each model.
     # The gate, with 10% more parameters, gains most in these short runs of two seeds.

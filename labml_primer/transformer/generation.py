@@ -716,7 +716,10 @@ def extended(tokens: Tensor, chosen: Tensor, vocab: int) -> Tensor:
 
 
 Beams = tuple[Tensor, Tensor, Tensor]
-"""Scores and log-probabilities `[batch, beams]`, best first, and tokens `[batch, beams, length]`."""
+"""Scores and log-probabilities `[batch, beams]`, best first.
+
+Tokens are `[batch, beams, length]`.
+"""
 
 
 def best_of(some: Beams, others: Beams) -> Beams:

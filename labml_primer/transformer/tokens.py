@@ -232,7 +232,7 @@ if __name__ == "__main__":
     # {value}`f"{fewer:.0%}"` of the words, they are {value}`f"{shorter:.0%}"` as long.
     #
     # The last column has the {term}`parameters` of an {term}`embedding table` with 128 numbers for each
-    # token. The rest of the models in our experiments has 0.8 million.
+    # token. The rest of the models in our experiments has fewer than a million.
     from IPython.display import display
 
     from labml_primer.training.table import Table
@@ -311,7 +311,7 @@ if __name__ == "__main__":
     for (name, line), colour in zip(relative.items(), ("C1", "C0", "C2"), strict=True):
         right.plot(sizes, line, color=colour, label=name)
         right.plot(cheapest[name], min(line), "o", color=colour, ms=4)
-    right.set(ylabel="multiply-adds per character, relative", ylim=(0, None))
+    right.set(ylabel="multiply-adds, relative", ylim=(0, None))
     right.legend(frameon=False)
     for ax in (left, right):
         ax.set_xscale("log", base=2)

@@ -67,6 +67,12 @@ def test_the_library_tokenizers_learns_the_same_tokens_from_a_play():
     assert tokenizer().tokens == [bytes(byte_of[c] for c in name) for name in names]
 
 
+@given(text=KNOWN)
+def test_the_library_tokenizers_has_the_same_words(text: str):
+    found = theirs().pre_tokenizer.pre_tokenize_str(text)
+    assert pretokens(text) == [text[start:end] for _, (start, end) in found]
+
+
 @settings(deadline=None)
 @given(text=KNOWN)
 def test_the_library_tokenizers_cuts_texts_alike(text: str):
