@@ -354,8 +354,9 @@ if __name__ == "__main__":
     freedom = (many - 1) * (of_each - 1)
     unit = noise(chance) * (2 / of_each) ** 0.5
     wrong = {
-        made: f"{(apart > student(1 - 0.05 / made, freedom) * unit).double().mean():.0%}"
+        made: f"{(apart > t * unit).double().mean():.0%}"
         for made in (1, many - 1)
+        for t in [student(1 - 0.05 / made, freedom)]
     }
     rows = [["one", wrong[1]], [f"{many - 1}", wrong[many - 1]]]
     assert float(wrong[many - 1].rstrip("%")) < 5
