@@ -242,15 +242,15 @@ if __name__ == "__main__":
     assert all(each < 0 for each in (*wider.seeds, *alone.seeds)), "worse with each"
     over_gates = [pairs[name][1].found(comparisons) for name in ordered]
     assert not any(each.shown for each in over_gates), "no single ground"
-    theirs = {m: paper_range(m, __data__[0]) for m in ("primer-ez", "pp")}
+    printed = {m: paper_range(m, __data__[0]) for m in ("primer-ez", "pp")}
     rows = [
         [
-            f"Primer-EZ is {theirs['primer-ez']} times faster (Table 4)",
+            f"Primer-EZ is {printed['primer-ez']} times faster (Table 4)",
             "with rotary positions it saves less compute than the most of that; with a "
             "learned table, as much",
         ],
         [
-            f"and Transformer++ {theirs['pp']} times: less (Table 4)",
+            f"and Transformer++ {printed['pp']} times: less (Table 4)",
             "with rotary positions, no setting by itself shows a difference",
         ],
         [
