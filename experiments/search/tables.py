@@ -142,12 +142,11 @@ def outcomes(
             f"{search['at_the_end'].get(kind, 0.0):.0%}"
             for kind in ("convolution", "square", "T-MAT MUL")
         ]
-        number = f"{search['lineage'][-1]['number']}"
-        rows.append([title(search), *shares, number, *losses_of(best[name])])
-    rows += [[model, *"----", *losses_of(name)] for name, model in KNOWN.items()]
+        rows.append([title(search), *shares, *losses_of(best[name])])
+    rows += [[model, *"---", *losses_of(name)] for name, model in KNOWN.items()]
     kinds = ("convolution", "square", "attention")
     columns = {"search": "", **dict.fromkeys(kinds, "share")}
-    columns |= {"best": "individual", "loss": "nats", "3 × time": "nats"}
+    columns |= {"loss": "nats", "3 × time": "nats"}
     columns |= {"2 × width": "nats", "of the gain": ""}
     return SourcedTable(
         "What each search found", "Shares of the last population", columns, rows
