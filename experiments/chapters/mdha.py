@@ -88,8 +88,8 @@ if __name__ == "__main__":
     # ## With rotary positions
     #
     # With {doc}`rotary positions </labml_primer/since/rotary>`, attention knows how far apart two tokens are,
-    # and the convolution gains {value}`f"{left:.0%}"` of what it gains with a table. What holds: it must see
-    # other tokens, and values alone are the best. What does not: on queries alone it gains nothing.
+    # and the convolution gains {value}`f"{left:.0%}"` of what it gains with a table. It still must see other
+    # tokens, and values alone are still the best. On queries alone it now gains nothing.
     display(
         table(rotary, MODELS, "channel", "Rotary positions, three seeds", comparisons)
     )
@@ -117,7 +117,7 @@ if __name__ == "__main__":
     # ### Longer runs, and rates
     #
     # :::{deeper}
-    # What the limit does not include.
+    # The limit does not include these.
     # :::
     #
     # *Longer runs* may reduce the gain with a learned table: without a convolution, a model is

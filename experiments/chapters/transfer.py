@@ -74,7 +74,7 @@ if __name__ == "__main__":
 
     families = read_runs(plan="transfer")
     assert {*families} == {*FAMILIES, *(plain for _, plain, _ in FAMILIES.values())}
-    fig, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     for at, (changed, (name, plain, _)) in enumerate(FAMILIES.items()):
         for model, colour, which in ((plain, "C5", "without"), (changed, "C0", "with")):
             ends = [run["loss"][-1] for run in families[model]]

@@ -374,7 +374,7 @@ def with_window(
 if __name__ == "__main__":
     # The length of the context and the trust are chosen on the first held-out play, in windows of 128
     # characters: {value}`length - 1` characters, and {value}`trust`. On the other two plays the cache takes
-    # the loss from {value}`f"{without:.3f}"` to {value}`f"{cached:.3f}"`. What it takes off in the settings
+    # the loss from {value}`f"{without:.3f}"` to {value}`f"{cached:.3f}"`. Its effect in the settings
     # of the experiments is recorded next to the counts.
     from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays
 

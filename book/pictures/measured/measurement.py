@@ -3,10 +3,7 @@
 from drawing.canvas import Canvas
 
 LOOP = "labml_primer.training.loop"
-OURS, FACTOR = (
-    "experiments.chapters.ours",
-    "labml_primer.primer.primer_ez.speedup_factor",
-)
+OURS, RESULTS = "experiments.chapters.ours", "experiments.chapters.results"
 WIDE, TALL = 124, 42
 COLUMNS = 8, 138, 268
 TEXTS, RATES, SEEDS, RESULT = 34, 130, 226, 322
@@ -20,8 +17,8 @@ def draw() -> str:
         "From the top down. The text is split: most plays are for training, one comedy is for the choice of "
         "a learning rate, and a tragedy and a history are for the reported loss. Each model is trained with "
         "several learning rates, and the loss on the comedy decides. With that rate it is trained with three "
-        "to five seeds. Their losses on the other two plays give a mean and a standard deviation, which are "
-        "compared with those of other models.",
+        "to five seeds. Their losses on the other two plays give a mean and a standard deviation, and are "
+        "compared seed by seed with those of other models.",
     )
     canvas.words(200, 12, "plays", "soft")
     for x, text, kind in zip(
@@ -59,9 +56,9 @@ def draw() -> str:
         RESULT,
         WIDE + 60,
         TALL,
-        "compared, seed by seed:\nspeed-up factors",
+        "differences, seed by seed,\nand what noise explains",
         "",
-        FACTOR,
+        RESULTS,
     )
     canvas.arrow(
         (COLUMNS[2], RESULT + TALL / 2), (COLUMNS[0] + WIDE + 60, RESULT + TALL / 2)
