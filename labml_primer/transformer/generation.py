@@ -659,9 +659,10 @@ def beam_search(
 
     With $\alpha = 0$ it is one. The Transformer's paper uses four beams and $\alpha = 0.6$ (section 6.1).
 
-    Finished sequences are kept aside, the `beams` best of them. The search stops when no unfinished one can
-    still beat the worst of these, whatever follows: $\log P$ only falls, and the penalty is at most that of
-    `max_length`. This is the rule of the paper's own code, Tensor2Tensor.
+    Finished sequences are kept aside, the `beams` best of them. A sequence may end if its last token makes it
+    one of the `2 * beams` best extensions. The search stops when no unfinished one can still beat the worst
+    of the finished, whatever follows: $\log P$ only falls, and the penalty is at most that of `max_length`.
+    These are the rules of the paper's own code, Tensor2Tensor.
 
     `tokens` is `[batch, seq]`. `next_logits` maps beginnings `[batch * beams, length]` to logits of the next
     token, `[batch * beams, vocab_size]`. Returns the continuations `[batch, beams, length]`, best first, and
@@ -691,8 +692,9 @@ def beam_search(
         total = (log_p[..., None] + step.unflatten(0, (batch, beams))).flatten(1)
         # An index in these `beams * vocab` log-probabilities gives a beam and a token.
         ends = torch.arange(total.size(1), device=tokens.device) % vocab == end
-        best, unfinished = total.topk(beams), total.masked_fill(ends, -math.inf)
-        # Of the best extensions, those that end are finished.
+        best = total.topk(min(2 * beams, total.size(1)))
+        unfinished = total.masked_fill(ends, -math.inf)
+        # Of twice as many extensions as beams, those that end are finished.
         ended = best.values.masked_fill(~ends[best.indices], -math.inf)
         score = ended / length_penalty(length, alpha)
         complete = extended(tokens, best.indices, vocab)
@@ -744,10 +746,11 @@ def length_penalty(length: int, alpha: float) -> float:
 if __name__ == "__main__":
     # ## Does the beam find better lines?
     #
-    # The trained model writes one line for each of ten speakers, without a length penalty. One beam is greedy
-    # decoding. The table shows that more beams find more probable lines, and that with 16 beams all lines are
-    # empty: ending the line at once is more probable than any particular line of verse. So open-ended text is
-    # sampled, and beam search is for tasks with one right answer, with a length penalty.
+    # The trained model writes one line for each of ten speakers, without a length penalty. One beam decodes
+    # greedily, and keeps the best line that it could have ended. The table shows that more beams find more
+    # probable lines, and that with 16 beams all lines are empty: ending the line at once is more probable
+    # than any particular line of verse. So open-ended text is sampled, and beam search is for tasks with one
+    # right answer, with a length penalty.
     newline = int(corpus.encode("\n"))
     names = ["ROMEO", "JULIET", "MACBETH", "BRUTUS", "CASSIUS"]
     names += ["PORTIA", "HAMLET", "OPHELIA", "IAGO", "DESDEMONA"]

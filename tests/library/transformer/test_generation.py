@@ -1022,7 +1022,7 @@ def promising(text: list[int]) -> list[float]:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 @pytest.mark.parametrize("length", [2, 3, 6])
-@pytest.mark.parametrize("beams", [3, 4])
+@pytest.mark.parametrize("beams", [2, 3, 4])
 def test_a_finished_answer_is_kept_while_others_look_better_for_a_time(
     alpha: float, length: int, beams: int
 ) -> None:
@@ -1032,7 +1032,8 @@ def test_a_finished_answer_is_kept_while_others_look_better_for_a_time(
     first = torch.tensor([[5], [6]])
     answers, log_p = beam_search(next_logits, first, END, length, beams, alpha)
     for row in range(2):
-        assert [END] in [cut(answer) for answer in answers[row]]
+        found = [END] in [cut(answer) for answer in answers[row]]
+        assert found == (length > 2 or beams > 2)  # two others are better at first
         assert (cut(answers[row, 0]) == [END]) == (length > 2)
     expected = math.log(0.2 if length > 2 else 0.4)
     assert log_p[:, 0].tolist() == pytest.approx([expected] * 2, abs=1e-4)
