@@ -51,9 +51,18 @@ class ScaledTraining(Training):
                 "nccl" if self.device.type == "cuda" else "gloo"
             )
             self.opened.callback(distributed.destroy_process_group)
+            self.opened.callback(self.leave)
         if self.rank == 0:
             super().__enter__()
         return self
+
+    def leave(self) -> None:
+        """Drop the shared model before its group.
+
+        As the last to hold the group, it would hold Python's lock while it waits for a thread of the group
+        that needs the lock.
+        """
+        self.__dict__.pop("shared", None)
 
     def read_texts(self) -> Texts:
         return texts_of(self.run.data)
