@@ -165,6 +165,22 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set
     return {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
 
 
+def inner_names(tree: ast.AST) -> set[tuple[int, int]]:
+    """Return the places, by line and column, of the variables of lambdas and comprehensions."""
+    found = set()
+    for scope in ast.walk(tree):
+        own: set[str] = set()
+        if isinstance(scope, ast.Lambda):
+            own = _arguments(scope)
+        elif isinstance(scope, COMPREHENSIONS):
+            own = own.union(*(_stored(part.target) for part in scope.generators))
+        for node in ast.walk(scope) if own else ():
+            if isinstance(node, ast.Name | ast.arg):
+                name = node.id if isinstance(node, ast.Name) else node.arg
+                found |= {(node.lineno, node.col_offset)} if name in own else set()
+    return found
+
+
 class _Finder(ast.NodeVisitor):
     def __init__(self, text: str, meanings: dict[str, str], module: str, package: str):
         self.lines = [line.encode() for line in split_lines(text)]

@@ -22,6 +22,11 @@ BUDGET = 100_000  # calls, of any code, and own lines of each piece that are loo
 DRAWS = f"{os.sep}matplotlib{os.sep}"  # in a file's name: no tensors come from there
 SILENCE = 60  # seconds between two pieces after which the kernel ends
 
+Targets = dict[
+    int, list[tuple[int, str]]
+]  # by line, the names assigned with their lines
+MODULE = (0, "<module>")
+
 
 class Recorder:
     """Traces the pieces as they run.
@@ -40,9 +45,9 @@ class Recorder:
         self.drawn = False  # something since figures were shown
         # For the file name of a cell: what to add to its line numbers.
         self.offsets: dict[str, int] = {}
-        self.targets: dict[str, dict[int, list[tuple[int, str]]]] = {}
+        self.targets: dict[str, dict[tuple[int, str], Targets]] = {}
         self.counts: dict[CodeType, int] = {}
-        self.names: dict[tuple[int, str], tuple[list[int], str]] = {}
+        self.names: dict[tuple[int, str], tuple[list[int] | None, str]] = {}
         self.calls: list[dict[str, Any]] = []
         self.left = 0  # of the budget
 
@@ -105,19 +110,29 @@ class Recorder:
         return Follower(self, frame).step
 
     def note(self, line: int, name: str, value: Any, call: dict[str, Any]) -> None:
-        """Record a tensor's shape."""
+        """Record a tensor's shape, and that a value has none."""
         shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
         if dtype is None or not isinstance(shape, tuple) or isinstance(value, type):
+            self.names.setdefault((line, name), (None, ""))
             return
         sizes = [int(size) for size in shape]
-        kind = str(dtype).rpartition(".")[2]
-        self.names.setdefault((line, name), (sizes, kind))
+        if self.names.get((line, name), (None, ""))[0] is None:
+            self.names[line, name] = (sizes, str(dtype).rpartition(".")[2])
         call["tensors"].append([line, name, sizes])
 
     def result(self) -> dict[str, Any]:
-        """Return everything recorded, ready for JSON."""
+        """Return everything recorded, ready for JSON.
+
+        ``names`` are lines, names, sizes and dtypes. A name that was a tensor has no sizes where it
+        was something else.
+        """
+        tensors = {
+            name for (_, name), seen in self.names.items() if seen[0] is not None
+        }
         names = [
-            [line, name, *seen] for (line, name), seen in sorted(self.names.items())
+            [line, name, *seen]
+            for (line, name), seen in sorted(self.names.items())
+            if name in tensors
         ]
         return {
             "names": names,
@@ -152,9 +167,10 @@ class Follower:
         code = frame.f_code
         self.recorder = recorder
         self.offset = recorder.offsets[code.co_filename]
-        self.targets = recorder.targets[code.co_filename]
-        self.last: int | None = None
         self.top = code.co_name == "<module>"
+        scope = MODULE if self.top else (code.co_firstlineno, code.co_name)
+        self.targets = recorder.targets[code.co_filename].get(scope, {})
+        self.due: list[tuple[int, str]] = []  # of the statement that runs
         self.call: dict[str, Any] = {
             "line": 0 if self.top else code.co_firstlineno + self.offset,
             "name": code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
@@ -162,14 +178,14 @@ class Follower:
             "tensors": [],
         }
         recorder.calls.append(self.call)
-        if not self.top:
-            self._named(frame, code.co_firstlineno)
+        self._note(frame, self.targets.get(0, []))
 
     def step(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if self.last is not None and event in ("line", "return"):
-            self._named(frame, self.last)
-        if event == "line":
-            self.last = frame.f_lineno
+        """Record what a statement assigned when another one starts: one may have several lines."""
+        if event in ("line", "return"):
+            here = self.targets.get(frame.f_lineno, []) if event == "line" else []
+            self._note(frame, [target for target in self.due if target not in here])
+            self.due = here
         if event == "return":
             self._sizes(frame)
         self.recorder.left -= 1
@@ -178,12 +194,10 @@ class Follower:
             return None
         return self.step
 
-    def _named(self, frame: FrameType, line: int) -> None:
-        for at, name in self.targets.get(line, ()):
-            if name in frame.f_locals:
-                self.recorder.note(
-                    at + self.offset, name, frame.f_locals[name], self.call
-                )
+    def _note(self, frame: FrameType, targets: list[tuple[int, str]]) -> None:
+        for line, name in targets:
+            value = frame.f_locals.get(name)
+            self.recorder.note(line + self.offset, name, value, self.call)
 
     def _sizes(self, frame: FrameType) -> None:
         """Record the integers among the function's variables and the attributes of ``self``."""
@@ -213,32 +227,47 @@ def vars_of(value: Any) -> dict[str, Any]:
     return dict(getattr(value, "__dict__", {}))
 
 
-def assigned(tree: ast.Module) -> dict[int, list[tuple[int, str]]]:
-    """Return for each line the names that its statement assigns, with their lines."""
-    found: dict[int, list[tuple[int, str]]] = {}
+def assigned(tree: ast.Module) -> dict[tuple[int, str], Targets]:
+    """Return for each scope, by its first line and its name, the names that its statements assign.
 
-    def add(first: int, last: int, targets: list[tuple[int, str]]) -> None:
-        for line in range(first, last + 1):
-            found.setdefault(line, []).extend(targets)
-
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            arguments = [a for a in ast.walk(node.args) if isinstance(a, ast.arg)]
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            add(first, first, [(a.lineno, a.arg) for a in arguments])
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            one = [] if isinstance(node, ast.Assign) else [node.target]
-            stored: list[ast.expr] = [*getattr(node, "targets", []), *one]
-            add(node.lineno, node.end_lineno or node.lineno, names(stored))
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            add(node.lineno, node.body[0].lineno - 1, names([node.target]))
+    Arguments are at line 0. Lambdas and comprehensions have no statements, so nothing is of them.
+    """
+    found: dict[tuple[int, str], Targets] = {}
+    scopes: list[tuple[tuple[int, str], ast.AST]] = [(MODULE, tree)]
+    for scope, owner in scopes:
+        targets = found[scope] = {0: parameters(owner)}
+        waiting = list(ast.iter_child_nodes(owner))
+        for node in waiting:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                scopes.append(((first, node.name), node))
+                continue
+            waiting += ast.iter_child_nodes(node)
+            if isinstance(node, ast.stmt):
+                inner = [n.lineno for n in ast.walk(node) if isinstance(n, ast.stmt)]
+                end = min(inner[1:], default=(node.end_lineno or node.lineno) + 1)
+                for line in range(node.lineno, end):
+                    targets.setdefault(line, []).extend(names(node))
     return found
 
 
-def names(targets: list[ast.expr]) -> list[tuple[int, str]]:
-    return [
-        (node.lineno, node.id)
-        for target in targets
-        for node in ast.walk(target)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
+def parameters(node: ast.AST) -> list[tuple[int, str]]:
+    """Return the arguments of a function, with their lines."""
+    arguments = getattr(node, "args", None)
+    own = ast.iter_child_nodes(arguments) if arguments else ()
+    return [(each.lineno, each.arg) for each in own if isinstance(each, ast.arg)]
+
+
+def names(statement: ast.stmt) -> list[tuple[int, str]]:
+    """Return the names that a statement itself assigns or deletes, with their lines."""
+    found = []
+    waiting: list[ast.AST] = [statement]
+    for node in waiting:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.append((node.lineno, node.id))
+        waiting += [
+            child
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, ast.stmt | ast.Lambda | ast.comprehension)
+        ]
+    return found

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sphinx_annotated.read.chapter import Chapter
-from sphinx_annotated.read.syntax import ChapterError, docstring, first_line
+from sphinx_annotated.read.syntax import (
+    DEFINITIONS,
+    ChapterError,
+    docstring,
+    first_line,
+    last_line,
+)
 
 NAMED = re.compile(
     r"(?P<names>`[A-Za-z_]\w*`(?:(?:,\s+|,?\s+and\s+)`[A-Za-z_]\w*`)*)"
@@ -203,20 +209,26 @@ def by_line(
 ) -> dict[int, dict[str, tuple[str, str, bool]]]:
     """Return for each line: name -> (sizes, dtype, whether it is assigned here).
 
-    A use has the shape of the last assignment above it.
+    A use has the shape of the last assignment above it in the same function, class or module. If
+    that one was no tensor, it has none.
     """
-    given: dict[int, dict[str, tuple[str, str]]] = {}
+    given: dict[int, dict[str, tuple[str, str] | None]] = {}
     for line, name, sizes, dtype in names:
-        given.setdefault(line, {})[name] = (", ".join(map(str, sizes)), dtype)
-    owners = [0] * (len(chapter.lines) + 1)  # the innermost function around each line
-    for start, node in _functions(chapter):
-        for line in range(start, (node.end_lineno or node.lineno) + 1):
-            owners[line] = start
-    known: dict[int, dict[str, tuple[str, str]]] = {}
+        seen = None if sizes is None else (", ".join(map(str, sizes)), dtype)
+        given.setdefault(line, {})[name] = seen
+    owners = [0] * (len(chapter.lines) + 1)  # the innermost scope around each line
+    for node in ast.walk(chapter.tree):
+        if isinstance(node, DEFINITIONS):
+            for line in range(first_line(node), last_line(node) + 1):
+                owners[line] = first_line(node)
+    known: dict[int, dict[str, tuple[str, str] | None]] = {}
     shown: dict[int, dict[str, tuple[str, str, bool]]] = {}
     for line in range(1, len(owners)):
         mine, here = known.setdefault(owners[line], {}), given.get(line, {})
-        shown[line] = {name: (*seen, False) for name, seen in mine.items()}
-        shown[line] |= {name: (*seen, True) for name, seen in here.items()}
+        shown[line] = {
+            name: (*seen, name in here)
+            for name, seen in (mine | here).items()
+            if seen is not None
+        }
         mine |= here
     return shown

@@ -1,9 +1,11 @@
 """Shapes are recorded while a chapter runs, and compared with the notes in its prose."""
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from small_books import run_chapter
+from sphinx_annotated.page.html.code import Highlighter
 from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.parse import parse
 from sphinx_annotated.read.syntax import ChapterError
@@ -143,3 +145,114 @@ def test_the_recorder_does_not_change_the_chapters_namespace(tmp_path: Path) -> 
     text = '"""# T"""\n\nif __name__ == "__main__":\n    print(sorted(n for n in dir() if "ecord" in n))\n'
     _, record = run(text, tmp_path)
     assert record.outputs[0][0]["text"] == "[]\n"
+
+
+REUSED = '''"""# T"""
+
+import torch
+
+
+def first(query):
+    return query.sum()
+
+
+if __name__ == "__main__":
+    query = torch.ones(8, 32)
+
+    def attend(query, key=lambda query: query):
+        raise NotImplementedError
+
+    def outer(query):
+        def inner(query):
+            return query
+
+        return inner(query[0])
+
+    class Layer:
+        query = torch.ones(9)
+
+        def forward(self, query):
+            return query
+
+    first(query[0, :4])
+    outer(torch.ones(2, 3))
+
+
+if __name__ == "__main__":
+    rows = [query.sum() for query in torch.ones(5, 4)]
+    same = (lambda query: query)(query)
+    query = torch.cat(
+        [query, query],
+        dim=1,
+    )
+    query = torch.stack(tuple(query * 2 for query in rows))
+    with torch.no_grad() as query:
+        print(query)
+    if (query := torch.ones(7)) is not None:
+        print(query)
+    for query in ["a", "b"]:
+        print(query)
+    query = torch.ones(6)
+    query = "text"
+    print(query)
+'''
+
+
+SIZES = """\
+def first(query):                                        [4]
+return query.sum()                                       [4]
+query = torch.ones(8, 32)                                [8, 32]
+def attend(query, key=lambda query: query):              none, none, none
+def outer(query):                                        [2, 3]
+def inner(query):                                        [3]
+return query                                             [3]
+return inner(query[0])                                   [2, 3]
+query = torch.ones(9)                                    [9]
+def forward(self, query):                                none
+return query                                             none
+first(query[0, :4])                                      [8, 32]
+rows = [query.sum() for query in torch.ones(5, 4)]       none, none
+same = (lambda query: query)(query)                      none, none, [8, 32]
+query = torch.cat(                                       [8, 64]
+[query, query],                                          [8, 64], [8, 64]
+query = torch.stack(tuple(query * 2 for query in rows))  [5], none, none
+with torch.no_grad() as query:                           none
+print(query)                                             none
+if (query := torch.ones(7)) is not None:                 [7]
+print(query)                                             [7]
+for query in ["a", "b"]:                                 none
+print(query)                                             none
+query = torch.ones(6)                                    [6]
+query = "text"                                           none
+print(query)                                             none
+"""
+
+
+def test_a_name_shows_the_shape_that_it_has_in_its_own_scope(tmp_path: Path) -> None:
+    chapter, record = run(REUSED, tmp_path)
+    page = Highlighter(chapter, "one", "", by_line(chapter, record.shapes["names"]))
+    shown = []
+    for cell in chapter.cells:
+        for line in range(cell.nodes[0].lineno, (cell.nodes[-1].end_lineno or 0) + 1):
+            words = [s for s in page.line(cell, line) if s[1] == "query"]
+            sizes = [f"[{seen[0]}]" if seen else "none" for *_, seen in words]
+            code = chapter.lines[line - 1].strip()
+            shown += [f"{code:57}{', '.join(sizes)}"] if words else []
+    assert shown == SIZES.splitlines()
+
+
+def test_a_reused_name_is_compared_with_the_note_of_its_own_line(
+    tmp_path: Path,
+) -> None:
+    text = """
+        import torch
+
+        if __name__ == "__main__":
+            x = torch.ones(2, 3)
+            x = torch.cat(
+                [x, x],
+                dim=1,
+            )  # [2, 6]
+    """
+    chapter, record = run('"""# T"""\n' + dedent(text), tmp_path)
+    assert check(chapter, record.shapes["calls"], "one.py") == 1

@@ -14,7 +14,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import STANDARD_TYPES, _TokenType
 
 from sphinx_annotated.read.chapter import Cell, Chapter
-from sphinx_annotated.read.names import uses
+from sphinx_annotated.read.names import inner_names, uses
 from sphinx_annotated.read.syntax import split_lines
 
 # A tensor's sizes and dtype, and whether it is assigned here.
@@ -38,11 +38,11 @@ class Highlighter:
         self.chapter, self.tensors = chapter, tensors
         self.uses = uses(chapter.text, chapter.tree, module, package)
         self.segments = _segments(chapter.text)
-        self.keywords = {
-            (node.lineno, node.col_offset)
-            for node in ast.walk(chapter.tree)
-            if isinstance(node, ast.keyword)
-        }
+        keywords = (n for n in ast.walk(chapter.tree) if isinstance(n, ast.keyword))
+        # Words that are no variables of the function around them.
+        self.others = inner_names(chapter.tree).union(
+            (word.lineno, word.col_offset) for word in keywords
+        )
 
     def line(self, cell: Cell, number: int) -> list[Segment]:
         """Return line ``number`` as ``cell`` shows it."""
@@ -59,7 +59,7 @@ class Highlighter:
             text = text[max(0, dedent - start) :]
             if text:
                 named = kind == "n" and not attribute  # not a word in a string
-                named = named and (number, start) not in self.keywords
+                named = named and (number, start) not in self.others
                 segments.append((kind, text, target, seen.get(text) if named else None))
         return segments
 
