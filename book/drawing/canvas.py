@@ -23,8 +23,8 @@ CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 MARKUP = re.compile(r"\*([^*]+)\*|`([^`]+)`|([_^])\{([^}]+)\}")
 
 
-def say(text: str) -> str:
-    """Return words as a picture shows them. An edition of the book puts its translation here."""
+def say(text: str, picture: str) -> str:
+    """Return words as the picture of this title shows them. An edition puts its translation here."""
     return text
 
 
@@ -32,10 +32,15 @@ class Canvas:
     """A picture in the making. `description` says what it shows to those who cannot see it."""
 
     def __init__(self, height: float, title: str, description: str, steps: int = 0):
-        self.height, self.title, self.description = height, say(title), say(description)
+        self.height, self.name = height, title
+        self.title, self.description = self.say(title), self.say(description)
         self.count = steps
         self.parts: list[str] = []
         self.reached: set[str] = set()  # where links lead that Tab reaches
+
+    def say(self, text: str) -> str:
+        """Return words as this picture shows them."""
+        return say(text, self.name)
 
     def svg(self) -> str:
         """Return the picture."""
@@ -107,7 +112,7 @@ class Canvas:
         `` `code` `` is code, `_{k}` is an index and `^{T}` a raised one.
         With `upward` the text is turned to the left.
         """
-        lines = say(text).split("\n")
+        lines = self.say(text).split("\n")
         top = y - (len(lines) - 1) * 8 + 4.5
         for i, line in enumerate(lines):
             place = f'x="{_n(x)}" y="{_n(top + 16 * i)}"'
@@ -145,7 +150,7 @@ class Canvas:
                 f"<rect{_class('area', tint[0] if tint else '')} {size}/>"
             )
         if text:
-            small = "s" if _needs(say(text)) > width else ""
+            small = "s" if _needs(self.say(text)) > width else ""
             self.words(x + width / 2, y + height / 2, text, small)
         return None
 

@@ -19,7 +19,7 @@ from babel.messages.extract import extract
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.locale import _, get_translation
+from sphinx.locale import _, get_translator
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import extract_messages
@@ -288,10 +288,10 @@ def speak(app: Sphinx) -> None:
     """Let pictures be drawn with this edition's words."""
     from drawing import canvas
 
-    say = get_translation("pictures")
-
-    def translated(text: str) -> str:
-        return str(say(text)) if code_of(app) and text.strip() else text
+    def translated(text: str, picture: str) -> str:
+        if not code_of(app) or not text.strip():
+            return text
+        return str(get_translator("pictures").pgettext(picture, text))
 
     canvas.say = translated
 

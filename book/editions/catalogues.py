@@ -2,7 +2,9 @@
 
 `book/locale/ja/labml_primer/primer/primer_ez.po` has the messages of that page: its paragraphs, headings,
 list items and table cells. `words.po` has the words of the frame and of the scripts, `pictures.po` those in
-pictures, `outputs.po` those in figures and tables. `language.toml` names the language.
+pictures, `outputs.po` those in figures and tables: in these two, a message has its picture or its page as its
+context (`msgctxt`), because a word such as "full" says another thing elsewhere. `language.toml` names the
+language.
 
 A message that was translated from an earlier English is *stale*: it has the flag `fuzzy` and keeps that
 earlier English (`#| msgid`). Babel reads and writes the files; what it does not do is here: previous English
@@ -14,7 +16,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from io import BytesIO
 from pathlib import Path
@@ -35,13 +37,21 @@ SIMILAR = (
 )
 SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`$*\[{])")
 JAPANESE_SENTENCE = re.compile(r"(?<=[。！？])")
+QUOTED = r'("(?:.*)"(?:\n".*")*)'
+ENTRY = re.compile(rf"^(?:msgctxt {QUOTED}\n)?msgid {QUOTED}", re.MULTILINE)
 WIDTH = 100
 # Catalogues of words. A word may mean another thing on a page: they share no translation with the pages.
 APART = ("words", "pictures", "outputs")
+APART_BY = "\4"  # what gettext has between a context and a message
 
 
 class CatalogueError(Exception):
     """Names the file, the line and the fix."""
+
+
+def key(english: str, context: str = "") -> str:
+    """Return what a message is found by: its English, in a context after it, as gettext writes it."""
+    return f"{context}{APART_BY}{english}" if context else english
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,12 @@ class Message:
     previous: str = ""  # the English that `text` translates, if it is an earlier one
     obsolete: bool = False
     line: int = 0  # in the file
+    context: str = ""  # where it is said: a page, or the title of a picture
+
+    @property
+    def key(self) -> str:
+        """What the message is found by."""
+        return key(self.english, self.context)
 
     @property
     def stale(self) -> bool:
@@ -75,6 +91,9 @@ class Language:
     folder: Path
     name: str  # as its readers write it
     draft: bool = False  # built only on demand, and linked from nowhere
+    readings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of words by which a glossary sorts
 
     def catalogues(self) -> dict[str, list[Message]]:
         """Return the messages of all files, by the name of the page."""
@@ -116,7 +135,9 @@ def language(folder: Path) -> Language:
         message = f'{path}:1: does not name the language. Add: name = "the name of the language, in it"'
         raise CatalogueError(message)
     draft = bool(about.get("draft", False))
-    return Language(folder.name, folder, about["name"], draft)
+    return Language(
+        folder.name, folder, about["name"], draft, about.get("readings", {})
+    )
 
 
 # -- reading -------------------------------------------------------------------------------
@@ -149,15 +170,22 @@ def read(path: Path) -> list[Message]:
             _previous(message.user_comments) if message.fuzzy else "",
             obsolete,
             message.lineno or 0,
+            message.context or "",
         )
         for message, obsolete in live + gone
     ]
 
 
-def current(path: Path, english: Iterable[str]) -> list[Message]:
+def current(path: Path, keys: Iterable[str]) -> list[Message]:
     """Return these messages with the translations of a file, whether or not it has them all, or is there."""
-    known = {m.english: m for m in (read(path) if path.is_file() else [])}
-    return [known.get(text, Message(text)) for text in english]
+    known = {m.key: m for m in (read(path) if path.is_file() else [])}
+    return [known.get(each) or untranslated(each) for each in keys]
+
+
+def untranslated(key: str) -> Message:
+    """Return the message that is found by a key."""
+    context, _, english = key.rpartition(APART_BY)
+    return Message(english, context=context)
 
 
 def _previous(comments: list[str]) -> str:
@@ -169,14 +197,15 @@ def _previous(comments: list[str]) -> str:
 def _no_message_twice(path: Path, text: str) -> None:
     """Raise an error for a message that a file has twice, and for a line that is none of a catalogue."""
     seen: dict[str, int] = {}
-    blocks = re.finditer(r'^msgid ("(?:.*)"(?:\n".*")*)', text, re.MULTILINE)
-    for block in blocks:
+    for block in ENTRY.finditer(text):
         line = text[: block.start()].count("\n") + 1
-        english = str(denormalize(block[1]))
-        if english in seen:
-            message = f"{path}:{line}: is the same message as line {seen[english]}. Remove one."
+        context, english = (str(denormalize(each or '""')) for each in block.groups())
+        if (found := key(english, context)) in seen:
+            message = (
+                f"{path}:{line}: is the same message as line {seen[found]}. Remove one."
+            )
             raise CatalogueError(message)
-        seen[english] = line
+        seen[found] = line
     for number, line_text in enumerate(text.splitlines(), 1):
         if not re.match(
             r'\s*(#|$|"(?:[^"\\]|\\.)*"$|msg\w+(\[\d\])? "(?:[^"\\]|\\.)*"$)', line_text
@@ -201,6 +230,8 @@ def entry(message: Message) -> str:
         for text in (message.english, message.text, message.previous)
     )
     text = f"msgid {english}\nmsgstr {shown}"
+    if message.context:
+        text = f"msgctxt {normalize(message.context, width=WIDTH)}\n{text}"
     if message.stale:
         previous = f"msgid {previous}"
         text = f"#, fuzzy\n{_prefixed('#| ', previous)}\n{text}"
@@ -217,30 +248,30 @@ def _prefixed(sign: str, text: str) -> str:
 def updated(
     old: Mapping[str, list[Message]], now: Mapping[str, Iterable[str]]
 ) -> dict[str, list[Message]]:
-    """Return the catalogues of a language for the English messages of each page as they are now."""
-    here = {domain: {m.english: m for m in found} for domain, found in old.items()}
-    every = {english for messages in now.values() for english in messages}
+    """Return the catalogues of a language for the keys of the messages of each page as they are now."""
+    here = {domain: {m.key: m for m in found} for domain, found in old.items()}
+    every = {each for keys in now.values() for each in keys}
     of_pages = _known(found for name, found in old.items() if name not in APART)
     orphans = [english for english in of_pages if english not in every]
     sentences = _sentences(of_pages)
     made: dict[str, list[Message]] = {}
     used: set[str] = set()
-    for domain, messages in now.items():
+    for domain, keys in now.items():
         own = here.get(domain, {})
         known, gone = of_pages, orphans
         if domain in APART:
             known, gone = _known([old.get(domain, [])]), []  # `section` is no `second`
         found = [
-            _found(english, own, known, gone, sentences)
-            for english in dict.fromkeys(messages)
+            _found(untranslated(each), own.get(each), known, gone, sentences)
+            for each in dict.fromkeys(keys)
         ]
-        used |= {m.previous or m.english for m in found if m.text}
+        used |= {key(m.previous or m.english, m.context) for m in found if m.text}
         made[domain] = found
     for domain, before in old.items():
         left = [
             replace(m, obsolete=True, english=m.previous or m.english, previous="")
             for m in before
-            if m.text and (m.previous or m.english) not in used | every
+            if m.text and key(m.previous or m.english, m.context) not in used | every
         ]
         if left or domain in made:
             made[domain] = made.get(domain, []) + left
@@ -256,28 +287,29 @@ def _known(several: Iterable[Iterable[Message]]) -> dict[str, str]:
 
 
 def _found(
-    english: str,
-    own: Mapping[str, Message],
+    now: Message,
+    before: Message | None,
     known: Mapping[str, str],
     orphans: list[str],
     sentences: Mapping[str, str],
 ) -> Message:
     """Return the message with its translation, or with that of the text that it was."""
-    before = own.get(english)
+    english = now.english
     if before and before.text and not before.previous:
-        return Message(english, before.text)
+        return replace(now, text=before.text)
     if english in known:
-        return Message(english, known[english])
+        return replace(now, text=known[english])
     if before and before.text:
-        return Message(english, before.text, before.previous)
+        return replace(now, text=before.text, previous=before.previous)
     parts = SENTENCE.split(english)
     if all(part in sentences for part in parts):
-        return Message(english, "".join(sentences[part] for part in parts), english)
+        text = "".join(sentences[part] for part in parts)
+        return replace(now, text=text, previous=english)
     close = [(_similarity(english, orphan), orphan) for orphan in orphans]
     best = max(close, default=(0.0, ""))
     if best[0] >= SIMILAR:
-        return Message(english, known[best[1]], best[1])
-    return Message(english)
+        return replace(now, text=known[best[1]], previous=best[1])
+    return now
 
 
 def _sentences(known: Mapping[str, str]) -> dict[str, str]:

@@ -52,7 +52,8 @@ def _binary(messages: Iterable[Message]) -> bytes:
     catalog = Catalog(fuzzy=False)
     for message in messages:
         if message.shown:
-            catalog.add(message.english, message.text)
+            context = message.context or None
+            catalog.add(message.english, message.text, context=context)
     out = BytesIO()
     write_mo(out, catalog)
     return out.getvalue()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import combining, normalize
 
 from docutils import nodes
+from editions import code_of, language_of
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains import Domain
@@ -13,6 +17,11 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join
+from sphinx.util.logging import getLogger
+
+LOGGER = getLogger(__name__)
+ROWS = "あかさたなはまやらわ"  # the first kana of each row of the table of fifty sounds
+IDEOGRAPHS = "㐀"  # the first of the characters whose reading is not seen
 
 
 @dataclass(frozen=True)
@@ -112,26 +121,64 @@ def collect(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return sorted(env.found_docs) if glossaries(env).changed() else []
 
 
-class SortByEnglish(SphinxTransform):
-    """Sorts a translated glossary by the English names.
+class SortByReading(SphinxTransform):
+    """Sorts a translated glossary by how its terms are read, Latin letters first.
 
-    Sphinx sorts by the first character, of which Chinese and Japanese have thousands.
+    Sphinx sorts by the first character, of which Chinese and Japanese have thousands. `language.toml` has the
+    readings of those.
     """
 
     default_priority = 510  # after Sphinx has sorted by the translation
 
     def apply(self, **kwargs: Any) -> None:
+        if not code_of(self.app):
+            return
+        language = language_of(self.app)
         for glossary in self.document.findall(addnodes.glossary):
-            if glossary["sorted"] and self.config.language != "en":
-                items = glossary[0]
-                items[:] = sorted(items, key=lambda item: _english(item).lower())  # type: ignore[arg-type,index]
+            if not glossary["sorted"]:
+                continue
+            read = {}
+            for item in glossary[0]:  # type: ignore[attr-defined]
+                term = next(iter(item.findall(nodes.term)))
+                read[item] = reading(_name(term), language.readings)
+                if read[item] >= IDEOGRAPHS:
+                    text = f"no reading of {_name(term)}, by which to sort it. Add it to [readings]."
+                    LOGGER.warning(
+                        text, location=str(language.folder / "language.toml")
+                    )
+                term["reading"] = read[item]
+            glossary[0][:] = sorted(glossary[0], key=lambda item: read[item])  # type: ignore[index,arg-type]
 
 
-def _english(item: nodes.Element) -> str:
-    """Return the English name of an entry's first term: itself, or what its anchor is made of."""
-    term = next(iter(item.findall(nodes.term)))
-    name = term.astext()
-    return name if name[0].isascii() else str(term["ids"][0]).removeprefix("term-")
+def _name(term: nodes.Element) -> str:
+    """Return a term without its English in brackets."""
+    return term.astext().partition("（")[0]
+
+
+def reading(name: str, readings: Mapping[str, str]) -> str:
+    """Return what a name is sorted by: its reading, without accents, in small letters and hiragana."""
+    found = max(
+        (word for word in readings if name.startswith(word)), key=len, default=""
+    )
+    text = (readings.get(found, "") + name.removeprefix(found)).lower()
+    plain = [each for each in normalize("NFKD", text) if not combining(each)]
+    return "".join(_kana(each) for each in plain if each != "ー")
+
+
+def _kana(letter: str) -> str:
+    """Return a kana as the hiragana of full size, and any other letter as it is."""
+    said = unicodedata.name(letter, "")
+    if not said.startswith(("KATAKANA LETTER", "HIRAGANA LETTER")):
+        return letter
+    return unicodedata.lookup(
+        said.replace("KATAKANA", "HIRAGANA").replace("SMALL ", "")
+    )
+
+
+def initial(name: str) -> str:
+    """Return what a term is found under: its letter, or the first kana of its row of five."""
+    first = name[0].upper()
+    return max((row for row in ROWS if row <= first), default=first)
 
 
 class AddLetters(SphinxPostTransform):
@@ -147,7 +194,8 @@ class AddLetters(SphinxPostTransform):
             first: dict[str, str] = {}
             for item in glossary.findall(nodes.definition_list_item):
                 term = next(iter(item.findall(nodes.term)))
-                first.setdefault(_english(item)[0].upper(), term["ids"][0])
+                letter = initial(term.get("reading") or term.astext())
+                first.setdefault(letter, term["ids"][0])
             bar = nodes.paragraph(classes=["letters"])
             for letter, anchor in first.items():
                 bar += nodes.reference("", letter, refid=anchor, internal=True)
@@ -170,7 +218,7 @@ class ShowDefinitions(SphinxPostTransform):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_domain(Glossaries)
-    app.add_transform(SortByEnglish)
+    app.add_transform(SortByReading)
     app.add_post_transform(AddLetters)
     app.add_post_transform(ShowDefinitions)
     app.connect("env-updated", collect)

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("", "book", "book/tools", "engine"
 from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
-from editions.catalogues import CatalogueError, Count, Language  # noqa: E402
+from editions.catalogues import CatalogueError, Count, Language, key  # noqa: E402
 from editions.checks import has_label, has_words  # noqa: E402
 from sphinx_annotated.page.html.words import pattern, texts  # noqa: E402
 
@@ -67,14 +67,14 @@ def words() -> list[str]:
 
 
 def pictures() -> list[str]:
-    """Return the words of all pictures."""
+    """Return the words of all pictures, each with the title of its picture as its context."""
     from drawing import canvas
 
     found: dict[str, None] = {}
 
-    def say(text: str) -> str:
+    def say(text: str, picture: str) -> str:
         if has_label(canvas.MARKUP.sub(lambda m: m[1] or " ", text)):
-            found[text] = None
+            found[key(text, picture)] = None
         return text
 
     canvas.say = say
@@ -87,7 +87,7 @@ def pictures() -> list[str]:
 
 
 def outputs() -> list[str]:
-    """Return the words in figures, tables and values, with `{}` for each number."""
+    """Return the words of figures, tables and values, `{}` for each number, each with its page as context."""
     from write_notebooks import chapters, recorded, the_book
 
     book = the_book()
@@ -97,7 +97,7 @@ def outputs() -> list[str]:
         record = recorded(book, docname)
         for text in (*_of_outputs(record), *record.values.values()):
             if has_label(pattern(text)) and not COMMIT.fullmatch(text):
-                found[pattern(text)] = None
+                found[key(pattern(text), docname)] = None
     return list(found)
 
 
@@ -109,7 +109,7 @@ def _of_outputs(record: object) -> Iterator[str]:
 
 
 def everything() -> dict[str, list[str]]:
-    """Return the English messages of each catalogue."""
+    """Return the keys of the messages of each catalogue."""
     apart = {"words": words(), "pictures": pictures(), "outputs": outputs()}
     return pages() | apart
 

@@ -16,16 +16,17 @@ from filelock import FileLock, Timeout
 from myst_parser.sphinx_ext.mathjax import override_mathjax
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.locale import _, get_translation
+from sphinx.locale import _
 from sphinx.util import logging
 
 from sphinx_annotated.ends import AnnotatedError
-from sphinx_annotated.page.build.catalogues import say_of
+from sphinx_annotated.page.build.catalogues import say_of, words_of
 from sphinx_annotated.page.build.chapters import warn_of_patterns
 from sphinx_annotated.page.build.contents import Navigation, contents, lost_pages
 from sphinx_annotated.page.build.state import Head, State, begin, end, state_of
 from sphinx_annotated.page.chapter.site_notebook import site_notebook
 from sphinx_annotated.page.chapter.title_block import title_block
+from sphinx_annotated.page.directives.values import in_edition
 from sphinx_annotated.page.html.limits import with_links
 from sphinx_annotated.page.html.outputs import problem
 from sphinx_annotated.read.manners.notebooks import is_of_marimo
@@ -248,8 +249,8 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             page.record,
             page.folds,
             docname,
-            page.values,
-            say=get_translation("outputs"),
+            in_edition(page.values, docname),
+            say=words_of(docname),
             note=say_of(app, docname) or str,
             notice=state.unexecuted.get(docname, ""),
         )

@@ -1,6 +1,8 @@
 """Catalogues: what is translated is found again, what is wrong is named with file, line and fix."""
 
 import re
+from dataclasses import replace
+from gettext import translation
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from editions.catalogues import (
     Message,
     counted,
     faults,
+    key,
     language,
     read,
     updated,
@@ -27,7 +30,7 @@ def one(*messages: Message) -> dict[str, list[Message]]:
 
 
 def found(path: Path) -> list[Message]:
-    return [Message(m.english, m.text, m.previous, m.obsolete) for m in read(path)]
+    return [replace(m, line=0) for m in read(path)]
 
 
 def test_reading_and_writing_a_catalogue_changes_no_byte(tmp_path: Path) -> None:
@@ -35,6 +38,8 @@ def test_reading_and_writing_a_catalogue_changes_no_byte(tmp_path: Path) -> None
         Message('A "quoted" `x`\\y.', "「引用」`x`。"),
         Message("New text. " * 20, "訳。", previous="Old text. " * 20),
         Message("Not yet."),
+        Message("full", "すべての計算", context="results"),
+        Message("full", "すべてのチャネル", context="parts"),
         Message("Gone.", "消えた。", obsolete=True),
     ]
     path = tmp_path / "page.po"
@@ -71,6 +76,32 @@ def test_words_of_figures_take_no_translation_from_a_page() -> None:
         "words"
     ][0] == Message("section")
     assert [m.text for m in made["two"]] == ["その種類"]
+
+
+def test_a_word_of_figures_has_a_translation_of_its_own_on_each_page(
+    tmp_path: Path,
+) -> None:
+    keys = [key("full", page) for page in ("parts", "results", "new")]
+    old = {
+        "outputs": [
+            Message("full", "すべてのチャネル", context="parts"),
+            Message("full", "すべての計算", context="results"),
+        ]
+    }
+    made = updated(old, {"outputs": keys})["outputs"]
+    # What is new on a page begins with another page's.
+    assert [m.text for m in made] == [
+        "すべてのチャネル",
+        "すべての計算",
+        "すべてのチャネル",
+    ]
+    (tmp_path / "ja").mkdir()
+    (tmp_path / "ja/language.toml").write_text('name = "日本語"\n', "utf-8")
+    (tmp_path / "ja/outputs.po").write_text(written(made, "ja"), "utf-8")
+    compile_catalogues(language(tmp_path / "ja"), tmp_path / "made")
+    found = translation("outputs", tmp_path / "made", ["ja"])
+    assert found.pgettext("results", "full") == "すべての計算"
+    assert found.pgettext("parts", "full") == "すべてのチャネル"
 
 
 def test_each_half_of_a_split_paragraph_gets_its_own_sentences() -> None:

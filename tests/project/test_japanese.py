@@ -81,12 +81,16 @@ def test_words_of_pictures_stay_inside_the_picture(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pictured = JAPANESE.catalogues()["pictures"]
-    text = {m.english: m.text for m in pictured if m.shown}
-    monkeypatch.setattr(canvas, "say", lambda english: text.get(english, english))
+    text = {(m.english, m.context): m.text for m in pictured if m.shown}
+
+    def say(english: str, picture: str) -> str:
+        return text.get((english, picture), english)
+
+    monkeypatch.setattr(canvas, "say", say)
     left: list[str] = []
 
     def words(
-        self: object,
+        self: canvas.Canvas,
         x: float,
         y: float,
         text: str,
@@ -95,7 +99,7 @@ def test_words_of_pictures_stay_inside_the_picture(
         side: str = "",
         upward: bool = False,
     ) -> None:
-        for line in canvas.say(text).split("\n"):
+        for line in self.say(text).split("\n"):
             half = canvas._needs(line) / 2
             at = {"left": x + half, "right": x - half}.get(
                 side or kind.split(" ")[0], x

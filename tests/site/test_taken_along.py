@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from pathlib import Path
 from subprocess import CompletedProcess
 from zipfile import ZipFile
@@ -14,7 +15,11 @@ import yaml
 from address import online
 from built_book import ROOT, Site, every_chapter, short
 from editions.catalogues import Language
+from editions.checks import LINK, MATH, TAG
 from notebook_patterns import without_values
+
+EDITION = "ja"
+TITLE = re.compile(r"(?<=# @title ).*(?= \{)")
 
 
 def linked(site: Site, chapter: str, place: str) -> dict[str, str]:
@@ -100,6 +105,32 @@ def test_the_bar_offers_what_the_title_block_offers(site: Site, chapter: str) ->
     offered = linked(site, chapter, ".page-tools")
     assert len(offered) == 4
     assert linked(site, chapter, ".topbar__tools") == offered
+
+
+def shape(cell: nbformat.NotebookNode) -> tuple[object, ...]:
+    """What a cell of a notebook has in every edition: all but its words."""
+    if cell.cell_type == "code":
+        return "code", *TITLE.sub("", cell.source).split("\n")
+    source = cell.source.replace(f"/{EDITION}/", "/")
+    found = [m[3].partition(",")[0] for m in LINK.finditer(source)]
+    tags = [re.split(r"[\s>]", tag)[0] for tag in TAG.findall(source)]
+    folds = [each for each in tags if each.strip("</") in ("details", "summary")]
+    quotes = len(re.findall(r"^(?:> )*(?=> \*\*)", source, re.MULTILINE))
+    formulas = Counter(" ".join(m[2].split()) for m in MATH.finditer(source))
+    return "markdown", folds, quotes, Counter(found), formulas
+
+
+@every_chapter
+def test_the_notebook_of_an_edition_is_the_english_one_in_other_words(
+    site: Site, chapter: str
+) -> None:
+    for end in ("", "-with-outputs"):
+        name = f"notebooks/{short(chapter)}{end}.ipynb"
+        paths = (site.folder / name, site.folder / EDITION / name)
+        english, other = (nbformat.read(path, as_version=4) for path in paths)
+        assert [shape(each) for each in other.cells] == [
+            shape(each) for each in english.cells
+        ]
 
 
 @every_chapter

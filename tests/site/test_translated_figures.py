@@ -1,6 +1,7 @@
 """The labels of figures in other languages, measured with estimated widths of their letters."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -37,12 +38,14 @@ def outside(figure: re.Match[str], words: dict[str, str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.code)
 def test_no_translated_label_leaves_its_figure(site: Site, language: Language) -> None:
-    words = {m.english: m.text for m in read(language.path("outputs")) if m.shown}
-    pages = [f"{page}.html" for page in site.pages]
+    words: dict[str, dict[str, str]] = defaultdict(dict)
+    for message in read(language.path("outputs")):
+        if message.shown:
+            words[message.context][message.english] = message.text
     found = {
         label
-        for page in pages
-        for figure in FIGURE.finditer((site.folder / page).read_text("utf-8"))
-        for label in outside(figure, words)
+        for page in site.pages
+        for figure in FIGURE.finditer((site.folder / f"{page}.html").read_text("utf-8"))
+        for label in outside(figure, words[page])
     }
     assert found == set()

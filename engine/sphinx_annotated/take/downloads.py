@@ -12,14 +12,13 @@ from itertools import takewhile
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.locale import get_translation
 from sphinx.util.osutil import relative_uri
 
 from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.page.build.catalogues import say_of
 from sphinx_annotated.page.chapter.site_notebook import visible
+from sphinx_annotated.page.directives.values import in_edition
 from sphinx_annotated.page.html.limits import FOLDER, write_whole
-from sphinx_annotated.page.html.words import spoken
 from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.store import Record
@@ -53,7 +52,8 @@ def write_downloads(
     if committed and record.date:  # its prose has numbers that a run computed
         reach = verdict.reach_of(book.project, job.module, NOTEBOOK)
         if say := say_of(app, job.docname):
-            book, values = _in_language(app, book), _spoken(values)
+            book = _in_language(app, book)
+            values = in_edition(values, job.docname)
         for key, file, shown in (
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
@@ -76,12 +76,6 @@ def _in_language(app: Sphinx, book: Book) -> Book:
     }
     url = f"{book.url}{app.config.language}/" if book.url else ""
     return replace(book, titles=titles, url=url)
-
-
-def _spoken(values: Mapping[str, str]) -> dict[str, str]:
-    """Return computed values with the words of an edition, as "1.2 to 1.5" has one."""
-    say = get_translation("outputs")
-    return {expression: spoken(value, say) for expression, value in values.items()}
 
 
 def write_outputs(site: Path, job: Job, record: Record) -> None:

@@ -143,7 +143,7 @@ class MarkdownWriter:
                 yield part
                 opened.append((directive["mark"], directive["name"]))
                 title = self._title(directive["name"], directive["title"], k)
-                yield Part(_depth(opened), k, [title, ""], "")
+                yield Part(_depth(opened), k, [*title.split("\n"), ""], "")
                 part = Part(_depth(opened), k + 1, [], "")
             elif opened and text.strip() == opened[-1][0]:
                 yield part

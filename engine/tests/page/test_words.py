@@ -1,5 +1,7 @@
 """Words in figures, tables and values: an edition shows its translation, whatever the numbers are."""
 
+import re
+
 from sphinx_annotated.page.html.words import pattern, said, spoken, texts
 
 GERMAN = {
@@ -52,3 +54,37 @@ def test_a_unit_in_the_head_of_a_column_is_a_message_of_its_own() -> None:
     assert list(texts(head)) == ["step", "offset 3"]
     assert said(head, say) == "<th>Schritt <small>Abstand 3</small></th>"
     assert said(head, str) == head
+
+
+def label(lines: list[tuple[str, float]], step: float = 14.0) -> str:
+    """A label of these lines, each with the place of its first letter."""
+    style = 'style="font-size: 10px; fill: black"'
+    return "\n".join(
+        f'<text {style} transform="translate({x} {20 + k * step})">{text}</text>'
+        for k, (text, x) in enumerate(lines)
+    )
+
+
+def test_a_label_of_two_lines_is_one_message_and_keeps_its_alignment() -> None:
+    middle = label([("nats by which", 100.0), ("it ends lower", 100.0)])
+    assert list(texts(middle)) == ["nats by which it ends lower"]
+    words = {"nats by which it ends lower": "一\n二", "a long line of two": "短い"}
+
+    def places(markup: str) -> list[tuple[str, ...]]:
+        found = said(markup, lambda text: words.get(text, text))
+        return re.findall(r"anchor: (\w+).*?translate\((\S+) (\S+)\)\">(\w+)", found)
+
+    assert places(middle) == [
+        ("start", "100.00", "20.00", "一"),
+        ("start", "100.00", "34.00", "二"),
+    ]
+    right = label([("a long line", 45.0), ("of two", 70.0)])
+    assert places(right) == [("end", "100.00", "27.00", "短い")]
+    centred = label([("a long line", 45.0), ("of two", 57.5)])
+    assert places(centred) == [("middle", "72.50", "27.00", "短い")]
+    assert said(right, str) == right
+
+
+def test_words_of_two_labels_are_two_messages() -> None:
+    apart = label([("up", 10.0)]) + "\n</g>\n<g>\n" + label([("down", 10.0)])
+    assert list(texts(apart)) == ["up", "down"]

@@ -1,4 +1,4 @@
-"""The translations of a page, from the catalogue that Sphinx translates its text with."""
+"""The translations of a page, from the catalogue that Sphinx translates its text with, and of its outputs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from gettext import find, translation
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.locale import get_translator
 from sphinx.util.i18n import docname_to_domain
 
 Say = Callable[[str], str]  # a text of the page -> its translation
@@ -28,3 +29,16 @@ def say_of(app: Sphinx, docname: str) -> Say | None:
     for other in found[1:]:
         found[0].add_fallback(other)
     return found[0].gettext if found else None
+
+
+def words_of(docname: str) -> Say:
+    """Return what translates the words of a page's figures, tables and values.
+
+    They are in the catalogue ``outputs``, with the page as their context: elsewhere a word can mean another
+    thing.
+    """
+
+    def say(text: str) -> str:
+        return str(get_translator("outputs").pgettext(docname, text))
+
+    return say

@@ -15,7 +15,7 @@ from sphinx_annotated.page.directives.values import with_values
 from sphinx_annotated.page.html.figures import themed
 from sphinx_annotated.page.html.limits import limited
 from sphinx_annotated.page.html.outputs import portrayed
-from sphinx_annotated.page.html.words import said, spoken
+from sphinx_annotated.page.html.words import said
 from sphinx_annotated.read.chapter import HEADING, Cell, Chapter, Row
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.manners.styles import DIRECTIVE
@@ -43,11 +43,10 @@ def site_notebook(
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
     The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
-    expressions in prose, by default the record's. ``say`` translates the words of figures, tables and values,
+    expressions in prose, by default the record's. ``say`` translates the words of figures and tables,
     and ``note`` a paragraph of prose. The ``notice`` is shown below the title.
     """
     values = record.values if values is None else values
-    values = {name: spoken(text, say) for name, text in values.items()}
     executed = {"execution_mode": "off"}  # for MyST-NB: the engine executes chapters
     metadata = {"kernelspec": KERNEL, "mystnb": executed}
     notebook = nbformat.v4.new_notebook(metadata=metadata)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 
 from docutils import nodes
-from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxRole
 
+from sphinx_annotated.page.build.catalogues import words_of
 from sphinx_annotated.page.build.state import Shown, State, state_of
 from sphinx_annotated.page.html.words import spoken
 from sphinx_annotated.read.expressions import OTHER, ROLE, one_line
@@ -27,7 +27,7 @@ class Value(SphinxRole):
         expression, values = self._asked()
         text = values.get(one_line(expression))
         if text is not None:
-            shown = spoken(text, get_translation("outputs"))
+            shown = spoken(text, words_of(_place(self.text, self.env.docname)))
             return [nodes.inline(self.rawtext, shown, classes=["value"])], []
         if self._unexecuted(expression):
             return [nodes.literal(self.rawtext, expression)], []
@@ -40,8 +40,7 @@ class Value(SphinxRole):
 
     def _unexecuted(self, expression: str) -> bool:
         """Return whether the chapter that has this value was not executed."""
-        match = OTHER.fullmatch(self.text)
-        docname = match["docname"] if match else self.env.docname
+        docname = _place(self.text, self.env.docname)
         return docname in state_of(self.env).unexecuted
 
     def _asked(self) -> tuple[str, Mapping[str, str]]:
@@ -54,6 +53,20 @@ class Value(SphinxRole):
             return self.text, {}
         state.use(self.env.docname, f"values of {match['docname']}")
         return match["text"], state.ran(state.jobs[match["docname"]])[1].values
+
+
+def _place(expression: str, docname: str) -> str:
+    """Return the page whose value an expression asks for on a page: another that it names, or its own."""
+    match = OTHER.fullmatch(expression)
+    return match["docname"] if match else docname
+
+
+def in_edition(values: Mapping[str, str], docname: str) -> dict[str, str]:
+    """Return a page's values with the words of an edition, as "1.2 to 1.5" has one."""
+    return {
+        expression: spoken(text, words_of(_place(expression, docname)))
+        for expression, text in values.items()
+    }
 
 
 def _values_of(state: State, docname: str) -> str:

@@ -15,9 +15,10 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from sphinx.locale import _, get_translation
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
+from sphinx_annotated.page.build.catalogues import words_of
 from sphinx_annotated.page.build.state import Shown, State, page_of, state_of
 from sphinx_annotated.page.directives.difference import (
     Stretch,
@@ -62,7 +63,7 @@ class Variant(SphinxDirective):
         names = (was, now if base else f"{now}({given})")
         node = variant(names=names)
         cost = page.record.values.get(self.options.get("cost", ""), "")
-        node["cost"] = spoken(cost, get_translation("outputs"))
+        node["cost"] = spoken(cost, words_of(self.env.docname))
         node["lines"] = [
             (c.sign, c.line.module, c.line.number, c.line.text, marked)
             for c, marked in zip(found, marks(found), strict=True)

@@ -1,6 +1,7 @@
 """Words in figures, tables and values: an edition in another language shows its translation of them.
 
-A message has `{}` for each number, so that it is the same when a chapter has other results.
+A message has `{}` for each number, so that it is the same when a chapter has other results. A label of
+several lines is one message, and its translation may have other lines.
 """
 
 from __future__ import annotations
@@ -9,11 +10,20 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from html import escape, unescape
+from statistics import fmean
 from xml.sax.saxutils import quoteattr
 
 TEXT = re.compile(
     r"(<(text|t[hd]|caption|figcaption|small)\b[^>]*>)([^<>]*[^\W\d_][^<>]*?)(</\2>|(?=\s*<small>))"
 )
+PLACED = r'transform="translate\([\d. ]+\)">[^<]*</text>'
+LABEL = re.compile(  # lines of one style in one group
+    rf'<text (style="[^"]*") {PLACED}(?:\s*<text \1 {PLACED})+'
+)
+LINE = re.compile(
+    r'style="(?P<style>[^"]*)" transform="translate\((?P<x>\S+) (?P<y>\S+)\)">(?P<text>[^<]*)'
+)
+LETTER = 0.5  # the width of a letter, in heights, about
 NUMBER = re.compile(r"(?<![A-Za-z\d_.])[-−+]?\d+(?:[.,]\d+)*%?")
 # What a script shows at the pointer: in a figure as it was drawn, and in one that is part of a page.
 NOTE = re.compile(
@@ -37,7 +47,9 @@ def spoken(text: str, say: Callable[[str], str]) -> str:
 
 def texts(markup: str) -> Iterator[str]:
     """Yield the texts of a figure or a table that have a letter."""
-    for match in TEXT.finditer(markup):
+    for label in LABEL.finditer(markup):
+        yield " ".join(unescape(line["text"]).strip() for line in _lines(label))
+    for match in TEXT.finditer(LABEL.sub("", markup)):
         yield " ".join(unescape(match[3]).split())
     for match in NOTE.finditer(markup):
         yield from _names(match)
@@ -66,7 +78,52 @@ def said(markup: str, say: Callable[[str], str]) -> str:
         }
         return f"data-axes={quoteattr(json.dumps(scales, ensure_ascii=False, separators=(',', ':')))}"
 
-    return NOTE.sub(noted, TEXT.sub(translated, markup))
+    def relabelled(match: re.Match[str]) -> str:
+        lines = list(_lines(match))
+        text = " ".join(unescape(line["text"]).strip() for line in lines)
+        other = shown(text)
+        return match[0] if other == text else _placed(lines, other.split("\n"))
+
+    whole = LABEL.sub(relabelled, markup)
+    return NOTE.sub(noted, TEXT.sub(translated, whole))
+
+
+def _lines(label: re.Match[str]) -> Iterator[re.Match[str]]:
+    return LINE.finditer(label[0])
+
+
+def _placed(lines: list[re.Match[str]], others: list[str]) -> str:
+    """Return other lines where those of a label were: about the same middle, and aligned as they were."""
+    style = lines[0]["style"]
+    size = re.search(r"font-size: ([\d.]+)", style)
+    letter = LETTER * float(size[1] if size else 10)
+    starts = [float(line["x"]) for line in lines]
+    widths = [len(unescape(line["text"])) * letter for line in lines]
+    share, anchor = (
+        min(  # of its width, by which a line is to the left of a common line
+            ((0, "start"), (0.5, "middle"), (1, "end")),
+            key=lambda each: _spread(starts, widths, each[0]),
+        )
+    )
+    x = fmean(
+        start + share * width for start, width in zip(starts, widths, strict=True)
+    )
+    heights = [float(line["y"]) for line in lines]
+    step = heights[1] - heights[0]
+    y = fmean(heights) - step * (len(others) - 1) / 2
+    return "\n".join(
+        f'<text style="{style}; text-anchor: {anchor}" transform="translate({x:.2f} {y + k * step:.2f})">'
+        f"{escape(other)}</text>"
+        for k, other in enumerate(others)
+    )
+
+
+def _spread(starts: list[float], widths: list[float], share: float) -> float:
+    """Return how far apart the places are that are this share of its width after each line's start."""
+    places = [
+        start + share * width for start, width in zip(starts, widths, strict=True)
+    ]
+    return max(places) - min(places)
 
 
 def _names(match: re.Match[str]) -> Iterator[str]:
