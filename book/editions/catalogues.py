@@ -25,6 +25,7 @@ from babel import Locale, UnknownLocaleError
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po
 
 from editions.checks import differences, signature
+from editions.checks import parts as marked
 
 ABOUT = "language.toml"
 HEADER = (
@@ -36,7 +37,7 @@ SIMILAR = (
     0.6  # of two texts, from which on one counts as an edited version of the other
 )
 SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`$*\[{])")
-JAPANESE_SENTENCE = re.compile(r"(?<=[。！？])")
+ANY_SENTENCE = re.compile(r"(?<=[。！？।؟])|(?<=[.!?])\s+")
 QUOTED = r'("(?:.*)"(?:\n".*")*)'
 ENTRY = re.compile(rf"^(?:msgctxt {QUOTED}\n)?msgid {QUOTED}", re.MULTILINE)
 WIDTH = 100
@@ -317,13 +318,10 @@ def _sentences(known: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for english, text in known.items():
         parts = SENTENCE.split(english)
-        translated = [part for part in JAPANESE_SENTENCE.split(text) if part]
-        aligned = 1 < len(parts) == len(translated) and not any(
-            what
-            for pair in zip(parts, translated, strict=True)
-            for what in differences(*pair)
-        )
-        if aligned:
+        translated = [part for part in ANY_SENTENCE.split(text) if part]
+        if 1 < len(parts) == len(translated) and all(
+            marked(a)[1] == marked(b)[1] for a, b in zip(parts, translated, strict=True)
+        ):
             found.update(zip(parts, translated, strict=True))
     return found
 
@@ -378,5 +376,5 @@ def faults(language: Language) -> Iterator[str]:
         for message in messages:
             if message.text and not message.obsolete:
                 english = message.previous or message.english
-                for what in differences(english, message.text):
+                for what in differences(english, message.text, language.code):
                     yield f"{language.path(domain)}:{message.line}: {what}"

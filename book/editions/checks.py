@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from editions.numbers import numbers, readings
+
 ROLE = r"\{(?P<role>[\w:-]+)\}(?P<ticks>`+)(?P<inside>.+?)(?P=ticks)(?!`)"
 CODE = r"(?<![`\\])(?P<around>`+)(?!`)(?P<code>.+?)(?<!`)(?P=around)(?!`)"
 SPAN = re.compile(f"{ROLE}|{CODE}", re.DOTALL)  # from the left: `S{s}` is no role
@@ -16,14 +18,6 @@ LINK = re.compile(
 TARGET = re.compile(r"<([^<>]+)>\s*$", re.DOTALL)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-'’][^\W_]+)*")
-NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])(?:\d[\d,]*(?:\.\d+)?億)?(?:\d[\d,]*(?:\.\d+)?万)?\d[\d,]*(?:\.\d+)?[万億]?"
-)
-SCALES = {"万": 10**4, "億": 10**8}
-SCALES |= {"thousand": 10**3, "million": 10**6, "billion": 10**9}
-SCALE = re.compile(  # also that of the second number, as in "34 and 35 million"
-    r"(?: (?:and|to|or|instead of) [\d.,]+)?[ -]*(thousand|million|billion)"
-)
 PLACED = re.compile(r"\{\w*\}(?!`)")  # of a text into which Python puts a value
 # Roles with words: a translation writes its own.
 TERMS = {"term", "index", "abbr", "repository"}
@@ -86,18 +80,6 @@ def has_label(text: str) -> bool:
     return bool(SMALL_LETTERS.search(plain))
 
 
-def numbers(text: str) -> Counter[str]:
-    """Return the numbers of a text as plain digits: 110 million and 1.1億 are the same."""
-    found: Counter[str] = Counter()
-    for match in NUMBER.finditer(text):
-        number = 0.0
-        for digits, sign in re.findall(r"([\d.]+)([万億]?)", match[0].replace(",", "")):
-            number += float(digits) * SCALES.get(sign, 1)
-        scale = SCALE.match(text, match.end())
-        found[f"{number * SCALES[scale[1]] if scale else number:.12g}"] += 1
-    return found
-
-
 def signature(text: str) -> tuple[object, ...]:
     """Return what must be equal for the translation of an earlier English to be shown."""
     plain, found = parts(text)
@@ -108,7 +90,7 @@ def signature(text: str) -> tuple[object, ...]:
     )
 
 
-def differences(english: str, text: str) -> Iterator[str]:
+def differences(english: str, text: str, code: str) -> Iterator[str]:
     """Yield what a translation has that its English has not, and the reverse, each with the fix."""
     plain, wanted = parts(english)
     own, found = parts(text)
@@ -124,7 +106,7 @@ def differences(english: str, text: str) -> Iterator[str]:
     places = [sorted(PLACED.findall(SPAN.sub(_code, each))) for each in (english, text)]
     if places[0] != places[1]:
         yield f"the translation must have {places[0]} in braces, as the English has. Correct it."
-    missing = numbers(plain) - numbers(own)
+    missing = numbers(plain) - readings(own, code)
     if missing:
         yield f"the translation has no number {', '.join(missing)}, which the English has. Add it."
     if match := HALF_WIDTH.search(own):

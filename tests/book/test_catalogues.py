@@ -19,7 +19,7 @@ from editions.catalogues import (
     updated,
     written,
 )
-from editions.checks import differences, has_label, has_words, numbers
+from editions.checks import differences, has_label, has_words
 from editions.compiled import compile_catalogues, publish
 
 HEAD = written([], "ja")
@@ -292,14 +292,45 @@ def test_a_translation_whose_markup_differs_is_an_error_with_the_fix(
 def test_a_translation_may_order_its_markup_as_its_language_does(
     english: str, text: str
 ) -> None:
-    assert list(differences(english, text)) == []
+    assert list(differences(english, text, "ja")) == []
 
 
-def test_numbers_are_equal_however_a_language_counts() -> None:
-    assert numbers("537 million, 1,200") == numbers("5.37億と1200")
-    assert numbers("110 million") == numbers("1億1000万")
-    assert numbers("34 and 35 million") == numbers("3400万と3500万")
-    assert numbers("38 instead of 35 million") == numbers("3800万、3500万")
+@pytest.mark.parametrize(
+    ("english", "code", "text"),
+    [
+        ("537 million, 1,200", "ja", "5.37億と1200"),
+        ("110 million", "ja", "1億1000万"),
+        ("34 and 35 million", "ja", "3400万と3500万"),
+        ("110 million", "zh_Hans", "1.1亿"),
+        ("1.9 billion", "zh_Hans", "19亿"),
+        ("110 million, 1.75, 5,000", "de", "110 Millionen, 1,75 und 5.000"),
+        ("34 and 35 million", "de", "34 und 35 Millionen"),
+        ("1.1 million, 12,500.5", "fr", "1,1 million, 12\u202f500,5"),
+        ("2 billion", "pt_BR", "2 bilhões"),
+        ("110 million", "ru", "110 миллионов"),
+        ("Python 3.11", "de", "Python 3.11"),
+    ],
+)
+def test_numbers_are_equal_however_a_language_writes_them(
+    english: str, code: str, text: str
+) -> None:
+    assert list(differences(english, text, code)) == []
+
+
+@pytest.mark.parametrize(
+    ("english", "code", "text"),
+    [
+        ("110 million", "ja", "1.1万"),
+        ("1.75", "de", "17,5"),
+        ("5,000", "de", "500"),
+        ("35 million", "fr", "35 milliards"),
+    ],
+)
+def test_another_number_is_a_fault_in_every_language(
+    english: str, code: str, text: str
+) -> None:
+    (fault,) = differences(english, text, code)
+    assert fault.startswith("the translation has no number")
 
 
 def test_symbols_and_names_in_figures_are_no_messages() -> None:
