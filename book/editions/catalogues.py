@@ -251,7 +251,7 @@ def updated(
 ) -> dict[str, list[Message]]:
     """Return the catalogues of a language for the keys of the messages of each page as they are now."""
     here = {domain: {m.key: m for m in found} for domain, found in old.items()}
-    every = {each for keys in now.values() for each in keys}
+    every = {untranslated(each).english for keys in now.values() for each in keys}
     of_pages = _known(found for name, found in old.items() if name not in APART)
     orphans = [english for english in of_pages if english not in every]
     sentences = _sentences(of_pages)
@@ -266,13 +266,13 @@ def updated(
             _found(untranslated(each), own.get(each), known, gone, sentences)
             for each in dict.fromkeys(keys)
         ]
-        used |= {key(m.previous or m.english, m.context) for m in found if m.text}
+        used |= {m.previous or m.english for m in found if m.text}
         made[domain] = found
     for domain, before in old.items():
         left = [
             replace(m, obsolete=True, english=m.previous or m.english, previous="")
             for m in before
-            if m.text and key(m.previous or m.english, m.context) not in used | every
+            if m.text and (m.previous or m.english) not in used | every
         ]
         if left or domain in made:
             made[domain] = made.get(domain, []) + left
