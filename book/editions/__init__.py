@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,10 @@ from editions.checks import has_words
 
 ENGLISH = "English"
 MESSAGES = ".messages"  # the folder with the messages of the pages, next to the site
+STYLE = "language.css"  # a language's own style: `style.css` of its folder
 # The files of _static that an edition has of its own. All others exist once, in the English site.
 OWN = (
-    *("documentation_options.js", "language_data.js", "japanese.css"),
+    *("documentation_options.js", "language_data.js", STYLE),
     *("words.js", "more-words.js"),
 )
 ONCE = re.compile(  # in an attribute
@@ -296,6 +298,18 @@ def speak(app: Sphinx) -> None:
     canvas.say = translated
 
 
+def add_style(app: Sphinx) -> None:
+    """Add a language's own style to its edition."""
+    if not code_of(app) or app.builder.format != "html":
+        return
+    own = language_of(app).folder / "style.css"
+    if own.is_file():
+        folder = Path(app.outdir, "_static")
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(own, folder / STYLE)
+        app.add_css_file(STYLE)
+
+
 def write_words(app: Sphinx) -> None:
     """Write the words that scripts say, for their own function `_`."""
     if not code_of(app) or app.builder.format != "html":
@@ -351,6 +365,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", name_catalogues)
     app.connect("builder-inited", speak)
     app.connect("builder-inited", write_words)
+    app.connect("builder-inited", add_style)
     app.connect("env-get-outdated", outdated)
     app.connect("doctree-read", note_messages)
     app.connect("html-page-context", frame, priority=850)  # before the theme
