@@ -36,7 +36,7 @@ check: lint  ## style, types, and the tests nearest to what you changed: one min
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -p changed -m "not slow and not browser and not nightly"
 
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
-	@$(RUN) book/tools/offline.py
+	@$(RUN) book/tools/offline.py $(if $(STRICT),--strict)
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
 
 lighthouse: book  ## Lighthouse's figures for every page, on its mobile setting (installs it: 185 MB; 10 quiet minutes)
