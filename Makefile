@@ -73,8 +73,8 @@ lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: t
 		--python-version 3.11 --no-annotate --no-header --generate-hashes $(if $(UPGRADE),--upgrade) -q -o .requirements.lock >/dev/null
 	@cat .requirements.lock | grep -v '^#' >> requirements.lock.new && mv requirements.lock.new requirements.lock && rm .requirements.lock
 
-new: $(READY)  ## begin a chapter, with its picture and a place in the contents (CHAPTER=labml_primer/primer/name)
-	@$(RUN) book/tools/new_chapter.py $(CHAPTER)
+new: $(READY)  ## begin a chapter, with its picture and place (CHAPTER=labml_primer/primer/name), or an experiment (EXPERIMENT=name)
+	@$(if $(EXPERIMENT),$(RUN) -m experiments.harness.new_plan $(EXPERIMENT),$(RUN) book/tools/new_chapter.py $(CHAPTER))
 
 # A virtual environment with the versions of requirements.lock, whose hashes pip checks. torch comes first
 # and by itself, so that it brings what its own build needs; a CPU build, whose hash is another, is taken where
