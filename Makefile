@@ -64,7 +64,7 @@ clean:  ## remove what was built and executed, and the environment (not _build/e
 	[ ! -d _build ] || find _build -mindepth 1 -maxdepth 1 ! -name experiments -exec rm -rf {} +
 	rm -rf $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-setup: $(READY)  ## install what all of these need into .venv, once (2.1 GB, a few minutes)
+setup: $(READY)  ## install what all of these need into .venv, once (a few minutes; 2.1 GB with PyTorch for CPUs)
 
 # uv writes the versions and their hashes below the two lines that say how.
 lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: to the newest versions)
