@@ -188,8 +188,10 @@ class Handler(SimpleHTTPRequestHandler):
     state = State()
 
     def parse_request(self) -> bool:
-        """Return whether a request is answered. It must name this machine: a page of another site could lead a
-        name of its own here, and read the book's folder."""
+        """Return whether a request is answered.
+
+        It must name this machine: another site could lead a name of its own here, and read the folder.
+        """
         if not super().parse_request():
             return False
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname

@@ -69,7 +69,9 @@ def test_a_request_by_another_name_of_this_machine_is_refused(
     server: http.client.HTTPConnection, host: str, status: int
 ) -> None:
     server.request("GET", "/index.html", headers={"Host": host})
-    assert server.getresponse().status == status
+    reply = server.getresponse()
+    assert reply.status == status
+    assert (reply.read().decode() == PAGE) == (status == 200)
 
 
 def test_styles_and_scripts_are_served_as_their_sources_are_now(
