@@ -703,12 +703,13 @@ def beam_search(
         # The best of those that do not end are extended again.
         log_p, chosen = unfinished.topk(beams)
         tokens = extended(tokens, chosen, vocab)
-        most = max(length_penalty(n, alpha) for n in (length + 1, max_length))
+        most = max(length_penalty(n, alpha) for n in (length, max_length))
         if (log_p[:, 0] / most <= finished[0][:, -1]).all():
             break
-    cut_off = log_p / length_penalty(length, alpha), log_p, tokens
-    _, log_p, tokens = best_of(finished, cut_off)
-    return tokens[..., seq:], log_p
+    else:  # the unfinished ones are cut off
+        cut_off = log_p / length_penalty(length, alpha), log_p, tokens
+        finished = best_of(finished, cut_off)
+    return finished[2][..., seq:], finished[1]
 
 
 def extended(tokens: Tensor, chosen: Tensor, vocab: int) -> Tensor:
