@@ -189,7 +189,7 @@ def generate(
 
 
 def check_prompt(tokens: Tensor, max_new_tokens: int) -> None:
-    """Raise `ValueError` if there is no prompt `[batch, seq]`, or a negative number of tokens to add."""
+    """Raise `ValueError` for no prompt `[batch, seq]`, or a negative number of tokens."""
     if tokens.dim() != 2 or tokens.size(1) == 0:
         need = "need [batch, seq] with at least one token to continue"
         raise ValueError(f"tokens of shape {list(tokens.shape)}: {need}")
@@ -427,7 +427,7 @@ def cache_of(layer: nn.Module) -> type[Cache] | None:
 
 @cache
 def with_cache(kind: Any, own: Any) -> Any:
-    """Return a class with the methods of `kind`, and for `super()` those of a layer's own class."""
+    """Return a class with the methods of `kind` before those of a layer's own class."""
     return type(own.__name__, (kind, own), {})
 
 
@@ -575,13 +575,14 @@ def generate_cached(
     """
     check_prompt(tokens, max_new_tokens)
     plain = share_weights(model, training=False)
-    end = tokens.size(1) + max_new_tokens
-    new = tokens
-    reader = cached(plain) if max_new_tokens > 1 else plain  # one step needs no cache
-    while tokens.size(1) < min(end, plain.config.max_seq + 1):
+    # One step needs no cache.
+    reader, new = cached(plain) if max_new_tokens > 1 else plain, tokens
+    for _ in range(max_new_tokens):
+        if tokens.size(1) > plain.config.max_seq:
+            reader, new = plain, tokens[:, -plain.config.max_seq :]
         new = sample_token(reader(new)[:, -1], **settings)[:, None]
         tokens = torch.cat([tokens, new], dim=1)
-    return generate(plain, tokens, end - tokens.size(1), **settings)
+    return tokens
 
 
 if __name__ == "__main__":
@@ -703,12 +704,13 @@ def beam_search(
         # The best of those that do not end are extended again.
         log_p, chosen = unfinished.topk(beams)
         tokens = extended(tokens, chosen, vocab)
-        most = max(length_penalty(n, alpha) for n in (length + 1, max_length))
+        most = max(length_penalty(n, alpha) for n in (length, max_length))
         if (log_p[:, 0] / most <= finished[0][:, -1]).all():
             break
-    cut_off = log_p / length_penalty(length, alpha), log_p, tokens
-    _, log_p, tokens = best_of(finished, cut_off)
-    return tokens[..., seq:], log_p
+    else:  # the unfinished ones are cut off
+        cut_off = log_p / length_penalty(length, alpha), log_p, tokens
+        finished = best_of(finished, cut_off)
+    return finished[2][..., seq:], finished[1]
 
 
 def extended(tokens: Tensor, chosen: Tensor, vocab: int) -> Tensor:
