@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from experiments.harness.provenance import surroundings
 from experiments.records.runs import RESULTS
 from experiments.search.log import appending
-from experiments.search.searches import Candidate, child, write_birth
+from experiments.search.searches import Candidate, Population, child, write_birth
 from labml_primer.search.evolution import Evolution, train_over_hurdles
 from labml_primer.search.programs import DNA, parse
 from labml_primer.search.running import Program
@@ -78,9 +78,9 @@ def curve(dna: DNA, seed: int) -> Iterator[float]:
         yield loss_of(model, texts(512, seed=2)).item()
 
 
-def record(path: Path, seed: int = 0) -> None:
-    """Run the search, and write its log."""
-    search = Evolution(
+def search(seed: int = 0) -> Population:
+    """Return the search before its first individual."""
+    return Evolution(
         lambda random: Candidate(START),
         child,
         seed=seed,
@@ -88,17 +88,21 @@ def record(path: Path, seed: int = 0) -> None:
         tournament=TOURNAMENT,
         hurdles=0,
     )
+
+
+def record(path: Path) -> None:
+    """Run the search, and write its log."""
+    evolution = search()
     path.unlink(missing_ok=True)
-    settings = {"seed": seed, "size": SIZE, "tournament": TOURNAMENT}
+    settings = {"seed": evolution.seed, "size": SIZE, "tournament": TOURNAMENT}
     with appending(path) as log:
         log.write(began=settings, **surroundings())
         for number in range(SIZE * (1 + GENERATIONS)):
-            individual = search.ask()
+            individual = evolution.ask()
             write_birth(log, individual)
-            losses = train_over_hurdles(
-                curve(individual.program.dna, number), individual.bars
-            )
-            search.tell(individual, losses)
+            trained = curve(individual.program.dna, number)
+            losses = train_over_hurdles(trained, individual.bars)
+            evolution.tell(individual, losses)
             rejected = "" if losses else "not finite, or too large"
             rounded = [round(loss, 5) for loss in losses]
             log.write(ended=number, losses=rounded, rejected=rejected)
