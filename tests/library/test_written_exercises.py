@@ -342,10 +342,10 @@ def solution(chapter: str) -> list[ast.stmt]:
 def test_each_chapter_of_the_first_two_parts_has_something_to_write() -> None:
     assert len(chapters()) > 15
     for chapter in chapters():
-        assert steps(chapter), chapter
+        assert steps(chapter) and chapter in WRONG, chapter
 
 
-@pytest.mark.parametrize("chapter", chapters())
+@pytest.mark.parametrize("chapter", WRONG)
 def test_an_exercise_says_if_it_is_unwritten_right_or_wrong_and_why(
     chapter: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -359,7 +359,7 @@ def test_an_exercise_says_if_it_is_unwritten_right_or_wrong_and_why(
     assert " is wrong in case " in said and fault in said and reason in said
 
 
-@pytest.mark.parametrize("chapter", chapters())
+@pytest.mark.parametrize("chapter", WRONG)
 def test_an_answer_that_is_nearly_right_is_wrong(
     chapter: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
