@@ -73,7 +73,7 @@ def probability(
     occur leaves the shorter one's probability as it is.
     """
     n = len(context)
-    # What came next, at each place of the context.
+    # The tokens that came next, at each place of the context.
     after = Counter(
         text[i + n] for i in range(len(text) - n) if text[i : i + n] == context
     )
