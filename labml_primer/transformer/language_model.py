@@ -142,6 +142,7 @@ class LanguageModel(nn.Module):
         positions, and what the feed-forward layer makes of it. At the end, the vector is compared with the
         row of every token.
         """
+        # `look_up` is `self.embedding(tokens)`, with an error that names a token outside of the vocabulary.
         x = self.positions(look_up(self.embedding, tokens))  # [batch, seq, d_model]
         for block in self.blocks:
             x = block(x)  # [batch, seq, d_model]
