@@ -61,19 +61,9 @@ def probability(
     | $T(h)$ | how many *different* tokens came | 2 |
     | $h'$ | $h$ without its first token | the empty context |
 
-    After the empty context came all ten words, of 8 kinds, and "or" once. No context is shorter, so these
-    counts are mixed with the same probability for each kind, 1/8:
-
-    $$p(\text{or}) = \frac{1 + 8 \cdot \frac18}{10 + 8} \approx 0.11 \qquad
-    p(\text{or} \mid \text{be}) = \frac{1 + 2 \cdot 0.11}{2 + 2} \approx 0.31$$
-
-    Why $T(h)$? In the text, a token that had not come after $h$ before did so $T(h)$ times. So something new
-    came in $T(h)$ of $C(h) + T(h)$ events, and what is new is left to the shorter context. After "q" only few
-    kinds of characters come, so the counts are trusted. After a space nearly all do. A context that does not
-    occur leaves the shorter one's probability as it is.
+    A context that does not occur leaves the shorter one's probability as it is. `kinds` is $T(h)$.
     """
     n = len(context)
-    # The tokens that came next, at each place of the context.
     after = Counter(
         text[i + n] for i in range(len(text) - n) if text[i : i + n] == context
     )
@@ -82,15 +72,27 @@ def probability(
         shorter = probability(text, context[1:], token, vocab_size)
     if not after:
         return shorter
-    # `kinds` is $T(h)$.
     kinds = len(after)
     return (after[token] + kinds * shorter) / (after.total() + kinds)
 
 
 if __name__ == "__main__":
-    # All counts of the ten words, for contexts of no word and of one. The last columns have the probabilities
-    # of "be", "or" and "the". "the" never came after "be", and still has a probability; "question" is last,
-    # so nothing came after it, and it predicts as the empty context does.
+    # After the empty context came all ten words, of 8 kinds, and "or" once. No context is shorter, so these
+    # counts are mixed with the same probability for each kind, 1/8. After "be", the counts are mixed with
+    # that:
+    #
+    # $$\begin{aligned}
+    # p(\text{or}) &= \frac{1 + 8 \cdot \frac18}{10 + 8} \approx 0.11 \\
+    # p(\text{or} \mid \text{be}) &= \frac{1 + 2 \cdot 0.11}{2 + 2} \approx 0.31
+    # \end{aligned}$$
+    #
+    # The table has all counts of the ten words, for contexts of no word and of one, and the probabilities of
+    # "be", "or" and "the". "the" never came after "be", and still has a probability. "question" is last, so
+    # nothing came after it, and it predicts as the empty context does.
+    #
+    # Why $T(h)$? A token that had not come after $h$ before did so $T(h)$ times. So something new came in
+    # $T(h)$ of $C(h) + T(h)$ events, and what is new is left to the shorter context. After "q" only few kinds
+    # of characters come, so the counts are trusted. After a space nearly all do.
     from IPython.display import display
 
     from labml_primer.training.table import Table
@@ -116,6 +118,10 @@ if __name__ == "__main__":
 def ngrams(tokens: Tensor, n: int, vocab_size: int) -> Tensor:
     """
     ## The same for all plays
+
+    :::{deeper}
+    The class `Counts`: tables of all n-grams, so that millions of probabilities take seconds.
+    :::
 
     Return the numbers of all n-grams, `n` consecutive tokens, of `tokens` `[..., seq]`: the result is
     `[..., seq - n + 1]`.
@@ -277,7 +283,8 @@ def write(counts: Counts, order: int, prompt: Tensor, length: int) -> Tensor:
 
 if __name__ == "__main__":
     # The corpus of this book is 38 plays of Shakespeare, read character by character. Three whole plays are
-    # held out, and the others are counted.
+    # held out, and the others are counted by `Counts`, which gives the same probabilities as the function
+    # above, and faster.
     from labml_primer.training.corpus import load_corpus
 
     corpus = load_corpus()
