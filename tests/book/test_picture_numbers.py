@@ -6,6 +6,8 @@ from drawing import instructions
 from pictures.compared.t5_buckets import bucket
 from pictures.primer.convolution import INPUT, WEIGHTS, output
 from pictures.search import mutations, primitives, program, small_search
+from pictures.training import training
+from pictures.transformer import one_new_row
 
 from experiments.search import small
 from labml_primer.compared.t5 import relative_position_bucket
@@ -14,6 +16,8 @@ from labml_primer.search.mutations import deleted, inserted, swapped
 from labml_primer.search.primitives import PRIMITIVES
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
 from labml_primer.search.running import expand, live_values
+from labml_primer.training.loop import next_character_loss
+from labml_primer.transformer.attention import attention_weights, causal_mask
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
@@ -29,6 +33,31 @@ def test_pictured_convolution_has_a_new_layers_weights_and_outputs() -> None:
     with torch.no_grad():
         outputs = layer(torch.tensor(INPUT).view(1, -1, 1, 1)).flatten().tolist()
     assert [output(place) for place in range(len(INPUT))] == pytest.approx(outputs)
+
+
+def test_pictured_step_of_training_has_the_loss_and_the_gradients_of_the_chapter() -> (
+    None
+):
+    table = torch.nn.Embedding(5, 5)
+    table.weight.data = torch.tensor(training.TABLE)
+    window = torch.tensor([[training.LETTERS.index(c) for c in training.WINDOW]])
+    loss = next_character_loss(table, window)
+    (expected,) = torch.autograd.grad(loss, table.weight)
+    _, losses, gradients = training.step(training.TABLE)
+    assert sum(losses) / len(losses) == pytest.approx(loss.item())
+    torch.testing.assert_close(torch.tensor(gradients), expected)
+    table.weight.data -= training.RATE * expected
+    new = training.updated(training.TABLE, gradients)
+    torch.testing.assert_close(torch.tensor(new), table.weight.data)
+
+
+def test_pictured_weights_are_the_rows_of_causal_attention() -> None:
+    query, key = (
+        torch.tensor(rows).float() for rows in (one_new_row.QUERIES, one_new_row.KEYS)
+    )
+    expected = attention_weights(query, key, causal_mask(len(query), len(key)))
+    for step, row in enumerate(expected.tolist()):
+        assert one_new_row.weights(step) == pytest.approx(row[: step + 1])
 
 
 @pytest.mark.parametrize(

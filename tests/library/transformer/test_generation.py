@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from types import MethodType
@@ -37,6 +37,7 @@ from labml_primer.transformer.generation import (
     keep_top_k,
     keep_top_p,
     length_penalty,
+    read_one_by_one,
     sample_token,
 )
 from labml_primer.transformer.language_model import Block, Config, LanguageModel
@@ -173,6 +174,33 @@ def test_error_names_the_invalid_setting(setting: dict, named: str) -> None:
 
 
 # The KV cache
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 5))
+def test_the_copied_lines_of_the_idea_compute_causal_attention(
+    seq: int, d_k: int, d_v: int
+) -> None:
+    text, maps = torch.randn(seq, 4), torch.randn(3, 4, max(d_k, d_v))
+    to_query, to_key, to_value = maps[0, :, :d_k], maps[1, :, :d_k], maps[2, :, :d_v]
+    pasted: dict[str, Any] = {}
+    exec(idea(), pasted)
+    found = pasted["read_one_by_one"](text, to_query, to_key, to_value)
+    query, key, value = ((text @ each)[None] for each in (to_query, to_key, to_value))
+    whole = F.scaled_dot_product_attention(query, key, value, is_causal=True)[0]
+    torch.testing.assert_close(found, whole)
+    ours = read_one_by_one(text, to_query, to_key, to_value)
+    torch.testing.assert_close(found, ours)
+
+
+@cache
+def idea() -> str:
+    """What a reader copies of the cache's first idea: some twenty lines that need torch alone."""
+    path = Path(inspect.getfile(read_one_by_one))
+    book = the_book()
+    text = snippets(book, book.project.at(path))["read_one_by_one"]
+    imported = re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)
+    assert set(imported) <= {"math", "torch"}
+    return text
 
 
 @every
