@@ -97,7 +97,7 @@ FIRST = {
     # An argument is one word.
     "d_ff": ["notation#sizes"],
     # The beginning of a longer word is not that word.
-    "maxims": [],
+    "maximum": [],
     "Aufmerksamkeit": [],
     "внимание": [],
     "注意": [],

@@ -128,7 +128,7 @@ export const answers = (marked, query) => {
 const stem = (a, b) => {
   let same = 0;
   while (same < a.length && a[same] === b[same]) same++;
-  return same > 3 && same >= .6 * Math.min(a.length, b.length);
+  return same > 3 && same >= .65 * Math.min(a.length, b.length);
 };
 
 /* The query with each word that no place has replaced by another spelling of it, or by the nearest word that one has. */
