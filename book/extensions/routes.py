@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,8 @@ def read(path: Path, pages: set[str]) -> Routes:
     text = path.read_text("utf-8")
     found = tomllib.loads(text)
     routes = Routes(found.get("needs", {}), found.get("routes", {}))
-    named = [*routes.needs, *sum(routes.needs.values(), [])]
-    for name in [*named, *sum(routes.routes.values(), [])]:
+    lists = [list(routes.needs), *routes.needs.values(), *routes.routes.values()]
+    for name in chain(*lists):
         if name not in pages:
             line = text[: text.index(f'"{name}"')].count("\n") + 1
             raise ExtensionError(GONE.format(path, line, name))

@@ -39,7 +39,9 @@ class Place(TypedDict):
     names: list[str]  # what a reader may type
     url: str
     page: str  # the title of its page
-    text: NotRequired[str]  # a term's definition, or what a table says of a name, as HTML
+    text: NotRequired[
+        str
+    ]  # a term's definition, or what a table says of a name, as HTML
     explained: NotRequired[str]  # the address of the place that explains a term
 
 
@@ -187,9 +189,7 @@ def _sections(env: BuildEnvironment, docname: str) -> list[nodes.section]:
     return [s for s in found if s.parent is not s.document]
 
 
-def _rows(
-    env: BuildEnvironment, docname: str
-) -> Iterator[tuple[list[str], str, str]]:
+def _rows(env: BuildEnvironment, docname: str) -> Iterator[tuple[list[str], str, str]]:
     """Yield the names that tables explain: a row that begins with code alone, and says something else.
 
     Each has the anchor of its section, and what the row's last cell says.

@@ -50,7 +50,7 @@ PLACES = [
     place("definition", "faster#look_up", "The same, faster", "look_up"),
     place("definition", "fixed#FixedLookUp", "Compiled", "Look-up", "FixedLookUp"),
     place("definition", "attention#look_up", "Attention", "One table", "look_up"),
-    place("term", "term#look-up", "Glossary", "look-up", text="A row of a table.", explained="attention#look_up"),
+    place("term", "term#look-up", "Glossary", "look-up", text="A row.", explained="attention#look_up"),
     place("page", "licenses", "Licenses", "Licenses"),
     place("term", "term#norm", "Glossary", "layer normalization", text="Mean 0."),
     place("section", "transfer#bert", "In other models", "An encoder alone, as in BERT"),

@@ -22,6 +22,9 @@ export const wordsOf = text => split(text).replace(/[²³⁰-⁹]/g, sign => ` $
 const fold = word => word.replace(/our/g, "or").replace(/z/g, "s").replace(/c(?=es?$)/, "s")
   .replace(/(?<=..[^us])s$/, "").replace(/(?<=..[^e])e$|(?<=[ァ-ヺ]{2})ー$/, "").replace(/(?<=..)y$/, "i");
 
+/* A text's words as they are typed: a name in code is one. */
+const runsOf = text => text.match(/[\p{L}\p{N}_-]+/gu) ?? [];
+
 const telling = words => {
   const left = words.filter(word => !COMMON.has(word));
   return left.length ? left : words;
@@ -55,21 +58,21 @@ export const prepared = place => ({
   ...place,
   said: place.names.map(name => {
     const all = wordsOf(name), words = all.map(fold), own = telling(all).map(fold);
-    const joined = [...words.slice(1).map((word, i) => words[i] + word), ...own.length > 1 ? [own.map(([first]) => first).join("")] : []];
-    return { wholes: [words.join(""), own.join("")], words, own, joined };
+    const joined = words.slice(1).map((word, i) => words[i] + word), initials = own.length > 1 ? own.map(([first]) => first).join("") : null;
+    return { wholes: [words.join(""), own.join("")], words, own, joined, initials };
   }),
   around: new Set(telling(wordsOf(`${["term", "row"].includes(place.kind) ? "" : place.page} ${place.text ?? ""}`)).map(fold)),
 });
 
 /* How well a name has a word: as one of its words, as two of them together (`feedforward`), or by its initials (MQA). */
-const has = ({ words, joined }, word) => Math.max(0, ...words.map(other => near(word, other)), ...joined.map(other => other === word ? 1 : 0));
+const has = ({ words, joined, initials }, word) => joined.includes(word) || initials === word ? 1 : Math.max(0, ...words.map(other => near(word, other)));
 
 /* What a query asks for: its words as they are said, each with a weight, more the fewer places have it in a name or, if
    none has, the fewer pages in their text: `pages` says how many have which word. */
 export const asked = (places, query, pages = {}) => {
   const names = places.flatMap(({ said }) => said), known = word => names.some(({ wholes, joined }) => wholes.includes(word) || joined.includes(word));
   // An argument, `d_model`, is one word if a place has it so, and so is an abbreviation, `RoPE`.
-  const every = query.split(/\s+/).flatMap(run => {
+  const every = runsOf(query).flatMap(run => {
     const said = wordsOf(run), one = said.map(fold).join(""), short = /^\p{Script=Latin}+$/u.test(run) && said.some(({ length }) => length < 3);
     return short || run.includes("_") && known(one) ? [{ run, said: run.toLowerCase(), word: one, one }] : said.map(each => ({ run, said: each, word: fold(each), one }));
   });
@@ -94,8 +97,9 @@ const answer = (place, wholes, words) => {
     const found = new Map(words.map(({ word, run, one }) => [word, has(name, word) * together(run, one, name.wholes)]));
     if (![...found.values()].some(Boolean) && !(place.text && words.length > 1)) return null;
     const there = share(words, word => found.get(word) || (place.around.has(word) ? .5 : 0));
-    const named = name.own.filter(other => words.some(({ word }) => near(word, other) || name.joined.some(pair => pair.includes(other) && pair === word))).length / name.own.length;
-    return there >= .5 || named === 1 ? { share: there, score: there * (.6 + .4 * named) } : null;
+    const asked = other => words.some(({ word }) => word === name.initials || near(word, other) || name.joined.includes(word) && word.includes(other));
+    const named = name.own.filter(asked).length / name.own.length;
+    return there >= .5 || named === 1 ? { share: there, score: there * (.6 + .4 * named), named } : null;
   }).reduce((best, other) => (other?.score ?? 0) > (best?.score ?? 0) ? other : best, null);
 };
 
@@ -115,7 +119,7 @@ export const ranked = (places, query, pages) => {
 
 /* The share of a query that a text has, less for a long text, which has more words of any kind. */
 export const covered = (text, words) => {
-  const all = text.split(/\s+/), known = [...new Set(all.flatMap(run => { const parts = wordsOf(run).map(fold); return [...parts, parts.join("")]; }))];
+  const all = text.split(/\s+/), known = [...new Set(all.flatMap(runsOf).flatMap(run => { const parts = wordsOf(run).map(fold); return [...parts, parts.join("")]; }))];
   const there = word => known.includes(word) ? 1 : known.some(other => near(word, other) || stem(word, other)) ? .8 : 0;
   return share(words, (word, { run, one }) => there(word) * together(run, one, known)) / (1 + all.length / 3000);
 };

@@ -104,12 +104,12 @@
       return { ...hit, name, excerpt: place.text ?? texts.find(text => same(text, hit))?.excerpt };
     };
     // A place that is named so comes before texts, unless they have more of the query.
-    const most = Math.max(0, ...texts.map(({ share }) => share)), isFirst = ({ share }) => share >= Math.min(.6, .8 * most);
+    const most = Math.max(0, ...texts.map(({ share }) => share)), isFirst = ({ share, named }) => share >= (named === 1 ? .5 : Math.min(.6, .8 * most));
     const every = [...exact.map(shown), ...first, ...near.filter(isFirst).map(shown), ...texts, ...near.filter(place => !isFirst(place)).map(shown)];
     const hits = every.filter((hit, i) => every.findIndex(other => same(other, hit)) === i);
     const note = text => Object.assign(document.createElement("li"), { className: "hits__none", textContent: text });
     list.replaceChildren(...hits.slice(0, 12).map(entry));
-    if (absent.join(" ") === words) list.replaceChildren();
+    if (absent.join("") === words.replace(/[^\p{L}\p{N}_-]/gu, "")) list.replaceChildren();
     else list.prepend(...absent.map(run => note(_("“{}” is not in this book.", run))));
     if (!list.children.length) list.replaceChildren(note(_("Nothing is found for “{}”.", words)));
     open(true);
