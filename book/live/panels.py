@@ -10,7 +10,7 @@ import ast
 import json
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -128,23 +128,27 @@ def add_script(
 
 
 def draw_examples(app: Sphinx) -> None:
-    """Draw what each panel shows of the recorded sentence, with the words of this edition."""
-    if app.builder.format != "html":
-        return
+    """Draw the recorded sentence in the words of this edition."""
+    if app.builder.format == "html":
+        write_examples(Path(app.outdir, EXAMPLES), _)
+
+
+def write_examples(folder: Path, translated: Callable[[str], str]) -> None:
+    """Write what each panel draws of the recorded sentence, with the style that it has on a page."""
     from editions import words_of_scripts
 
-    said = {text: _(text) for text in words_of_scripts(live.FOLDER.parents[1])}
+    root = live.FOLDER.parents[1]
+    words = {text: str(translated(text)) for text in words_of_scripts(root)}
     models = {name: panel["model"] for name, panel in read_panels().items()}
     run = subprocess.run(
         [NODE, DRAW],
-        input=json.dumps({"words": said, "panels": models}),
+        input=json.dumps({"words": words, "panels": models}),
         capture_output=True,
         text=True,
         check=False,
     )
     if run.returncode:
         raise live.LiveError(f"{DRAW}: {run.stderr}")
-    folder = Path(app.outdir, EXAMPLES)
     folder.mkdir(parents=True, exist_ok=True)
     for name, svg in json.loads(run.stdout).items():
         styled = svg.replace(">", f"><style>{STYLE}</style>", 1)
