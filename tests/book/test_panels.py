@@ -25,7 +25,7 @@ from labml_primer.transformer.positional_encoding import positional_encoding
 
 SENTENCE = "Now is the winter of our"
 CHOICE = {"position": 13, "layer": 2, "head": 1, "feature": -1, "shift": 3}
-CHOICE |= {"temperature": 0.7, "topK": 6, "topP": 0.8}
+CHOICE |= {"temperature": 2, "topK": 5, "topP": 0.9}  # both cuts cut
 PLACE, LAYER, HEAD = CHOICE["position"], CHOICE["layer"], CHOICE["head"]
 
 COMPUTE = f"""

@@ -34,7 +34,7 @@ export function draw({ sentence, position, lengths, normed }) {
   });
   const caption = [
     _("At “{}”, the residual stream enters the first block with length {} and leaves the last with {}: sub-layers only add to it.", visible(sentence[position]), rounded(lengths[0]), rounded(lengths[lengths.length - 1])),
-    _("What a sub-layer reads is its norm's result, whose length does not depend on that of the stream."),
+    _("A sub-layer reads the result of its norm, whose length does not depend on that of the stream."),
   ].join(" ");
   return {
     picture: picture(top + 18 + 28 * names.length, caption, parts), words: caption,
