@@ -91,7 +91,7 @@ def test_a_sentence_that_the_model_cannot_read_is_explained(attention: Page) -> 
     panel = attention.locator(".own")
     field, status = (
         panel.get_by_role("textbox", name="Your sentence"),
-        panel.get_by_role("status"),
+        panel.locator(".own__status"),
     )
     for text, said in (("Zoë", "does not know “ë”"), ("", "at least one character")):
         field.fill(text)
@@ -122,7 +122,7 @@ def test_a_model_that_cannot_be_loaded_is_reported_and_loaded_again(
     page.context.route("**/transformer.bin*", lambda route: route.abort())
     panel = page.locator(".own")
     panel.locator("summary").first.click()
-    expect(panel.get_by_role("status")).to_contain_text("the site does not answer")
+    expect(panel.locator(".own__status")).to_contain_text("the site does not answer")
     expect(panel.locator("img")).to_be_visible()  # the recorded example
     page.context.unroute("**/transformer.bin*")
     panel.get_by_role("button", name="Try again").click()
