@@ -17,7 +17,8 @@ KINDS = {"software": "software", "conference-paper": "inproceedings"}
 def bibtex(entry: dict[str, Any]) -> str:
     """Return an entry of BibTeX for a work, as `CITATION.cff` describes it.
 
-    Its key is the first author's family name, the year and the first word of the title; a group has no such name.
+    Its key is the first author's family name, the year and the first word of the title; a group has no such
+    name.
     """
     year = str(entry.get("year") or entry["date-released"])[:4]
     people = [_person(author) for author in entry["authors"]]
