@@ -19,9 +19,9 @@ SEARCH, MUTATIONS = (
     "labml_primer.search.mutations.",
 )
 SIZE, TOURNAMENT, SEED = 10, 3, 0
-LEFT, RIGHT, TOP, BOTTOM = 40, 392, 46, 196  # of the plot
+LEFT, RIGHT, TOP, BOTTOM = 46, 396, 46, 196  # of the plot
 HIGHEST, LOWEST = 1.75, 0.3  # losses at its edges
-BIRTH = 8.7  # from one birth to the next
+BIRTH = 8.6  # from one birth to the next
 GENERATIONS = ("copies", "1st generation", "2nd", "3rd")
 ROW, WIDE, PITCH = 268, 31, 35  # the population: a box for each of the living
 CODE = 330
@@ -153,7 +153,7 @@ def plot(
     for loss in (0.5, 1.0, 1.5):
         y = TOP + (BOTTOM - TOP) * (HIGHEST - loss) / (HIGHEST - LOWEST)
         canvas.words(LEFT - 6, y, f"{loss:.1f}", "soft", side="right")
-    canvas.words(10, (TOP + BOTTOM) / 2, "loss, nats", "soft", upward=True)
+    canvas.words(8, (TOP + BOTTOM) / 2, "loss, nats", "soft", upward=True)
     for number, words in enumerate(GENERATIONS):
         start, end = (LEFT + 8 + BIRTH * (SIZE * (number + k) - 0.5) for k in (0, 1))
         canvas.words((start + end) / 2, BOTTOM + 12, words, "soft")
