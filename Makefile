@@ -36,7 +36,7 @@ check: lint  ## style, types, and the tests nearest to what you changed: one min
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -p changed -m "not slow and not browser and not nightly"
 
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
-	@$(RUN) book/tools/offline.py
+	@$(RUN) book/tools/offline.py $(if $(STRICT),--strict)
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
 
 lighthouse: book  ## Lighthouse's figures for every page, on its mobile setting (installs it: 185 MB; 10 quiet minutes)
@@ -64,7 +64,7 @@ clean:  ## remove what was built and executed, and the environment (not _build/e
 	[ ! -d _build ] || find _build -mindepth 1 -maxdepth 1 ! -name experiments -exec rm -rf {} +
 	rm -rf $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-setup: $(READY)  ## install what all of these need into .venv, once (2.1 GB, a few minutes)
+setup: $(READY)  ## install what all of these need into .venv, once (a few minutes; 2.1 GB with PyTorch for CPUs)
 
 # uv writes the versions and their hashes below the two lines that say how.
 lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: to the newest versions)
@@ -73,8 +73,8 @@ lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: t
 		--python-version 3.11 --no-annotate --no-header --generate-hashes $(if $(UPGRADE),--upgrade) -q -o .requirements.lock >/dev/null
 	@cat .requirements.lock | grep -v '^#' >> requirements.lock.new && mv requirements.lock.new requirements.lock && rm .requirements.lock
 
-new: $(READY)  ## begin a chapter, with its picture and a place in the contents (CHAPTER=labml_primer/primer/name)
-	@$(RUN) book/tools/new_chapter.py $(CHAPTER)
+new: $(READY)  ## begin a chapter, with its picture and place (CHAPTER=labml_primer/primer/name), or an experiment (EXPERIMENT=name)
+	@$(if $(EXPERIMENT),$(RUN) -m experiments.harness.new_plan $(EXPERIMENT),$(RUN) book/tools/new_chapter.py $(CHAPTER))
 
 # A virtual environment with the versions of requirements.lock, whose hashes pip checks. torch comes first
 # and by itself, so that it brings what its own build needs; a CPU build, whose hash is another, is taken where

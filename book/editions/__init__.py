@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,20 +30,24 @@ from editions.checks import has_words
 
 ENGLISH = "English"
 MESSAGES = ".messages"  # the folder with the messages of the pages, next to the site
+STYLE = "language.css"  # a language's own style: `style.css` of its folder
+PANELS = Path(__file__).parents[1] / "live/static/live/panels"
 # The files of _static that an edition has of its own. All others exist once, in the English site.
 OWN = (
-    *("documentation_options.js", "language_data.js", "japanese.css"),
+    *("documentation_options.js", "language_data.js", STYLE),
     *("words.js", "more-words.js"),
+    *(f"live/panels/{path.stem}.svg" for path in PANELS.glob("*.js")),
 )
 ONCE = re.compile(  # in an attribute
     r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|_downloads/search)(?=[/"]))'
 )
 SCRIPTS = (
     *("engine/sphinx_annotated/static/*.js", "book/theme/static/*.js"),
-    "book/live/static/live/*.js",
+    *("book/live/static/live/*.js", "book/live/static/live/panels/*.js"),
 )
-# Scripts of single pages that are no chapters: the others need not load their words.
-SINGLE = ("individuals.js", "search-words.js", "page.js", "worker.js")
+# Scripts of single pages that are no chapters, and what a panel loads when it is opened: other pages need not
+# load their words.
+SINGLE = ("individuals.js", "search-words.js", "page.js", "worker.js", "panel.js")
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
 CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 STATUS = "edition"  # attribute of a node: missing or stale
@@ -296,6 +301,18 @@ def speak(app: Sphinx) -> None:
     canvas.say = translated
 
 
+def add_style(app: Sphinx) -> None:
+    """Add a language's own style to its edition."""
+    if not code_of(app) or app.builder.format != "html":
+        return
+    own = language_of(app).folder / "style.css"
+    if own.is_file():
+        folder = Path(app.outdir, "_static")
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(own, folder / STYLE)
+        app.add_css_file(STYLE)
+
+
 def write_words(app: Sphinx) -> None:
     """Write the words that scripts say, for their own function `_`."""
     if not code_of(app) or app.builder.format != "html":
@@ -303,7 +320,7 @@ def write_words(app: Sphinx) -> None:
     said: dict[bool, dict[str, str]] = {True: {}, False: {}}  # on single pages or all
     for path, text in _script_words(Path(__file__).parents[2]):
         if (other := _(text)) != text:
-            said[path.name in SINGLE][text] = other
+            said[path.name in SINGLE or path.parent == PANELS][text] = other
     folder = Path(app.outdir, "_static")
     folder.mkdir(parents=True, exist_ok=True)
     for single, name, form in (
@@ -351,6 +368,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", name_catalogues)
     app.connect("builder-inited", speak)
     app.connect("builder-inited", write_words)
+    app.connect("builder-inited", add_style)
     app.connect("env-get-outdated", outdated)
     app.connect("doctree-read", note_messages)
     app.connect("html-page-context", frame, priority=850)  # before the theme

@@ -9,7 +9,6 @@ from typing import Any
 from unicodedata import combining, normalize
 
 from docutils import nodes
-from editions import code_of, language_of
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains import Domain
@@ -124,30 +123,27 @@ def collect(app: Sphinx, env: BuildEnvironment) -> list[str]:
 class SortByReading(SphinxTransform):
     """Sorts a translated glossary by how its terms are read, Latin letters first.
 
-    Sphinx sorts by the first character, of which Chinese and Japanese have thousands. `language.toml` has the
-    readings of those.
+    Sphinx sorts by the first character, of which Chinese and Japanese have thousands: `glossary_readings` has
+    how these are read.
     """
 
     default_priority = 510  # after Sphinx has sorted by the translation
 
     def apply(self, **kwargs: Any) -> None:
-        if not code_of(self.app):
+        if self.config.language == "en":
             return
-        language = language_of(self.app)
         for glossary in self.document.findall(addnodes.glossary):
-            if not glossary["sorted"]:
-                continue
-            read = {}
-            for item in glossary[0]:  # type: ignore[attr-defined]
-                term = next(iter(item.findall(nodes.term)))
-                read[item] = reading(_name(term), language.readings)
-                if read[item] >= IDEOGRAPHS:
-                    text = f"no reading of {_name(term)}, by which to sort it. Add it to [readings]."
-                    LOGGER.warning(
-                        text, location=str(language.folder / "language.toml")
-                    )
-                term["reading"] = read[item]
-            glossary[0][:] = sorted(glossary[0], key=lambda item: read[item])  # type: ignore[index,arg-type]
+            if glossary["sorted"]:
+                items = glossary[0]
+                items[:] = sorted(items, key=self._read)  # type: ignore[arg-type,index]
+
+    def _read(self, item: nodes.Element) -> str:
+        term = next(iter(item.findall(nodes.term)))
+        term["reading"] = found = reading(_name(term), self.config.glossary_readings)
+        if found >= IDEOGRAPHS:
+            text = f"no reading of {_name(term)}, by which to sort it. Add it to glossary_readings."
+            LOGGER.warning(text, location=term)
+        return found
 
 
 def _name(term: nodes.Element) -> str:
@@ -217,6 +213,7 @@ class ShowDefinitions(SphinxPostTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("glossary_readings", {}, "env", types=[dict])
     app.add_domain(Glossaries)
     app.add_transform(SortByReading)
     app.add_post_transform(AddLetters)

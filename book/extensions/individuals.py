@@ -3,7 +3,7 @@
 The directive `individuals` shows the form with which a reader picks an individual. Its data are one file
 per search, which the script asks for when the search is chosen. The directive `lineage` shows how the best
 individual of a search, or another one, came from the program that the search began with. It needs no
-script; with one it is shown step by step.
+script; with one it is shown step by step. The role `winner` links to the best individual of a search.
 
 A search is a file of JSON lines in the folder `individuals_records`, as `experiments.search.log` writes it.
 A search that is not finished is shown as far as it is recorded. The searches are in the order of the file
@@ -355,6 +355,20 @@ class Lineage(SphinxDirective):
         return str(self.env.app.builder.get_relative_uri(self.env.docname, page))
 
 
+def winner_role(
+    role: str, source: str, name: str, line: int, inliner: Any, *_more: Any
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    """Link to the best individual of a search, which the form then shows: {winner}`transformer-0`."""
+    env: BuildEnvironment = inliner.document.settings.env
+    path = shown_searches(env).get(name)
+    found = best(read_search(path)) if path else None
+    if path is None or found is None:
+        return [nodes.Text(name)], []
+    env.note_dependency(str(path))
+    words = _("individual {}").format(found.number)
+    return [nodes.reference(source, words, refuri=f"#{name}/{found.number}")], []
+
+
 def add_script(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
@@ -381,6 +395,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("individuals_page", "", "env", types=[str])
     app.add_directive("individuals", Individuals)
     app.add_directive("lineage", Lineage)
+    app.add_role("winner", winner_role)
     app.connect("env-get-outdated", outdated)
     app.connect("html-page-context", add_script)
     app.connect("build-finished", write_data)

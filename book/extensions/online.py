@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.locale import _
 from sphinx.util import logging
@@ -85,6 +86,12 @@ def changes(root: Path) -> dict[str, Change]:
     return found
 
 
+def name(app: Sphinx, config: Config) -> None:
+    """Name the book and its version in `objects.inv`, by which others link to it."""
+    config.project = config.html_title
+    config.version = config.release = version(Path(app.srcdir))
+
+
 def begin(app: Sphinx) -> None:
     """Read what all pages have in common."""
     root = Path(app.srcdir)
@@ -97,6 +104,20 @@ def source_of(app: Sphinx, page: str) -> str:
     if page not in app.env.found_docs:
         return ""
     return Path(str(app.env.doc2path(page, base=False))).as_posix()
+
+
+def edition_of(app: Sphinx) -> str:
+    """Return the folder of this build's edition in the site, or "" for the English book."""
+    code = getattr(app.config, "editions_code", "")
+    return f"{code}/" if code else ""
+
+
+def catalogue_of(app: Sphinx, page: str) -> str:
+    """Return the path of the file with an edition's words of a page, or "" if there is none."""
+    if not (folder := edition_of(app)):
+        return ""
+    path = Path(app.config.editions_locale, folder, f"{page}.po")
+    return path.as_posix() if Path(app.srcdir, path).is_file() else ""
 
 
 def change_of(app: Sphinx, page: str) -> Change | None:
@@ -130,8 +151,9 @@ def foot(
         (_("MIT license"), repository.file("LICENSE")),
     ]
     if path:
-        links.append((_("Edit this page"), repository.edit(path)))
-        place = str(app.builder.get_target_uri(pagename))
+        words = catalogue_of(app, pagename) or path
+        links.append((_("Edit this page"), repository.edit(words)))
+        place = edition_of(app) + str(app.builder.get_target_uri(pagename))
         about = f"{number}, commit {change.commit}" if change else number
 
         def report(where: dict[str, str]) -> str:
@@ -219,19 +241,18 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     root = app.builder.get_target_uri(app.config.root_doc)
     welcome = (site / root).read_text(encoding="utf-8")
     once = welcome.replace(" data-pagefind-body", "")  # the search finds it once
-    code = getattr(app.config, "editions_code", "")
-    folder = f"{code}/" if code else ""  # of this build, in the site
-    up = "../" if code else "./"
+    folder = edition_of(app)
+    up = "../" if folder else "./"
     write_changed(site / "index.html", moved(once, folder + root, up))
     base = urlsplit(repository.pages).path or "/"
     absent = site / f"{MISSING}.html"
     text = absent.read_text(encoding="utf-8")
     write_changed(absent, moved(text, folder + absent.name, base))
-    if repository.pages and not code:
+    if repository.pages and not folder:
         write_changed(site / "sitemap.xml", sitemap(app, repository))
         robots = f"User-agent: *\nAllow: /\nSitemap: {repository.pages}sitemap.xml\n"
         write_changed(site / "robots.txt", robots)
-    if not code:
+    if not folder:
         write_changed(site / "_headers", headers(welcome))
 
 
@@ -293,6 +314,7 @@ def write_changed(path: Path, text: str) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("config-inited", name)
     app.connect("builder-inited", begin)
     app.connect("env-updated", committed)
     app.connect("html-collect-pages", missing_page)

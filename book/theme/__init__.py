@@ -13,11 +13,11 @@ from docutils import nodes
 
 FOLDER = Path(__file__).parent
 SHEETS = ["tokens", "page", "prose", "sheet", "drawing", "pictures", "tables", "tools"]
-LANGUAGE_SHEETS = {"ja": "japanese"}  # for an edition in this language
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%、。，．：；！？）」』]+")
-LAST = re.compile(r"([^<>&\s]{3}[）」]?[。？])(?=</p>)")  # of a paragraph in Japanese
+# Of a paragraph in Chinese or Japanese.
+LAST = re.compile(r"([^<>&\s]{3}[）」”]?[。？])(?=</p>)")
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-öø-ſȘ-ț]")  # as in tokens.css
 ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
 # Text that is not in the book's serif: code, tables, formulas' sources, descriptions for screen readers.
@@ -78,7 +78,10 @@ def glued(html: str) -> str:
 
 
 def ended(html: str) -> str:
-    """Return Japanese with the end of each paragraph on one line, which so has more than two letters."""
+    """Return a text with the end of each paragraph on one line, which so has more than two letters.
+
+    In a language without spaces, a line can begin anywhere.
+    """
     return LAST.sub(r'<span class="glue">\1</span>', html)
 
 
@@ -145,11 +148,10 @@ def complete(
     ):
         context["description"] = escape(text)
     body = context["body"] = polished(context.get("body") or "")
-    if app.config.language in LANGUAGE_SHEETS:
+    if app.config.language != "en":
         body = context["body"] = ended(body)
         if chapter := context.get("chapter"):
             chapter["summary"] = ended(chapter.get("summary") or "")
-        app.add_css_file(f"{LANGUAGE_SHEETS[app.config.language]}.css")
     if 'class="sortable"' in body:  # for this page alone
         app.add_js_file("sortable.js", loading_method="defer")
     if "std-term" in body + str(context.get("chapter")):
@@ -200,10 +202,9 @@ def sweep(app: Any, exception: Exception | None) -> None:
     out = Path(app.outdir)
     for script in (out / "_static").glob("*.js"):
         script.write_text(COMMENT.sub("", script.read_text("utf-8")), "utf-8")
-    for name in LANGUAGE_SHEETS.values():
-        sheet = out / "_static" / f"{name}.css"
-        if sheet.is_file():
-            sheet.write_text(short(sheet.read_text("utf-8")), "utf-8")
+    sheet = out / "_static" / "language.css"
+    if sheet.is_file():
+        sheet.write_text(short(sheet.read_text("utf-8")), "utf-8")
     for kinds in ({".css", ".js"}, {".gif", ".png", ".svg"}):
         asking = {
             file: file.read_text("utf-8")

@@ -136,7 +136,11 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
     options: dict[str, object] = {"quick": quick}
     options |= {"editions_drafts": True} if drafts else {}
     if code:
+        readings = next(
+            each.readings for each in languages(LOCALE) if each.code == code
+        )
         options |= {
+            "glossary_readings": dict(readings),
             "editions_code": code,
             "editions_drafts": True,
             "language": code,

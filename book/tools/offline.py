@@ -1,7 +1,8 @@
 """`make offline`: write a PDF of the book, and an archive that opens from disk.
 
 Both go into the site's `downloads`. The next build links them from the welcome page. Editions in other
-languages that the site has get their own, the PDF only if the machine has a font for the language.
+languages that the site has get their own, the PDF only if the machine has a font for the language; with
+STRICT=1 that is an error.
 """
 
 from __future__ import annotations
@@ -47,8 +48,12 @@ ENGLISH = re.compile(r' ?<a (?=[^>]*(?:hreflang=|class="older))[^>]*>[^<]*</a>')
 DOWNLOADS = re.compile(r'<p class="downloads">.*?</p>\n?', re.DOTALL)
 
 
-def write() -> None:
-    """Make both from the built site."""
+def write(strict: bool) -> None:
+    """Make both from the built site. If it is strict, a language without a font ends it before it begins."""
+    editions = [each for each in languages(LOCALE) if (SITE / each.code).is_dir()]
+    printed = [each for each in editions if _can_be_printed(each)]
+    if strict and printed != editions:
+        sys.exit(1)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     pages = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
@@ -62,13 +67,11 @@ def write() -> None:
         browser = launched(playwright)
         content = pdf(SITE, pages, title, browser)
         (folder / f"{name}.pdf").write_bytes(content)
-        for language in languages(LOCALE):
-            if not (SITE / language.code).is_dir():
-                continue
+        for language in editions:
             own = EDITIONS / language.code / FOLDER  # from where the build brings it
             own.mkdir(exist_ok=True)
             archive(SITE, own / f"{name}-{language.code}.zip", language.code)
-            if _can_be_printed(language):
+            if language in printed:
                 content = edition(language, toc["root"], pages, config, browser)
                 (own / f"{name}-{language.code}.pdf").write_bytes(content)
         browser.close()
@@ -157,4 +160,4 @@ def with_its_fonts(style: str) -> str:
 
 
 if __name__ == "__main__":
-    write()
+    write(strict="--strict" in sys.argv)

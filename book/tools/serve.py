@@ -169,6 +169,9 @@ class Builder:
 # -- the server ----------------------------------------------------------------------------
 
 
+OWN_NAMES = ("localhost", "127.0.0.1")
+
+
 @dataclass
 class State:
     """What an open page asks for."""
@@ -183,6 +186,19 @@ class Handler(SimpleHTTPRequestHandler):
     """Serve the site quietly, with a script in each page that loads it again after a build."""
 
     state = State()
+
+    def parse_request(self) -> bool:
+        """Return whether a request is answered.
+
+        It must name this machine: another site could lead a name of its own here, and read the folder.
+        """
+        if not super().parse_request():
+            return False
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        if host not in OWN_NAMES:
+            self.send_error(421, "open http://localhost instead")
+            return False
+        return True
 
     def do_GET(self) -> None:
         address = urlsplit(self.path)

@@ -6,16 +6,20 @@ A Transformer block written as a program of small operations: the space that was
 A search over architectures can only find what it can write down. How does one write a block so that a small
 random change of the text is a new architecture?
 
+Watch a small search first. In its texts of digits, nine of ten digits repeat the one two places before. The
+first ten programs are copies of one feed-forward layer, which sees the current digit alone. So their losses
+are those of a guess, and differ by chance. Then the same step is repeated: three programs of the
+{term}`population` are drawn, the best of them gets a child with a random change, its {term}`mutation`, and
+the oldest dies. Most children are no better. One gets a line that reads earlier digits, and its loss falls
+almost to the best possible. A child that loses this line is as bad as the first programs. The one that found
+it dies of age, but its descendants have a convolution too: they are half of the population in the end.
+
 In short: a block is a list of {term}`subprograms <subprogram>`, and a subprogram is a list of *instructions*.
 An instruction applies one of the 39 {doc}`primitives <primitives>` to results of earlier ones, or it calls
 another subprogram. There is no operation for attention; it is a subprogram of ten primitives. The Transformer
 needs 36 instructions in ten subprograms, Primer 42. The next chapter runs such programs ({doc}`running`).
 
-Subprograms turn small changes into large ones. Queries, keys and values are projected by *one* subprogram,
-called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
-{term}`squared ReLU`.
-
-:::{picture} program_difference
+:::{picture} small_search
 :::
 
 Source: {cite:t}`so2021primer`, section 2, appendices A.1, A.2 and A.5, Figures 1 and 13 to 25. The authors
@@ -29,8 +33,22 @@ from dataclasses import dataclass, replace
 
 from labml_primer.search.primitives import PRIMITIVES
 
-# The numbers of branches and the dimensions that a program may have (appendix A.2), and the sizes of its two
-# *banks*, the lists of constants and dimensions that its instructions share.
+# ## How a program is written
+#
+# Take the line that made the difference in the small search, `h5 = CONV 15X1(h0, h4) d4`. It reads the input
+# and is the last, so the other lines of its program are {term}`dead code`: they do not run any more.
+#
+# - `h5` is the value that it computes. `h0` and `h1` are the inputs of the subprogram, and its last value is
+#   its output.
+# - `CONV 15X1` is a primitive, a causal convolution over 15 positions. `S1` in its place calls subprogram 1.
+# - `(h0, h4)` are two inputs. A convolution needs one of them and ignores the other, but it is still there.
+#   So a mutation that replaces `CONV 15X1` by `ADD` finds it ready.
+# - `d4` is a place in the *bank* of six dimensions, which all lines share, and `c1` one in the bank of two
+#   constants. One mutation of a bank changes the width of queries, keys and values together.
+# - `@8` at the end of a line computes it in eight branches with weights of their own, as heads do.
+#
+# These are the numbers of branches and the dimensions that a program may have (appendix A.2), and the sizes
+# of its banks. A dimension is a multiple of the model's base.
 BRANCHES = (1, 2, 4, 8, 16)
 DIMENSIONS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 CONSTANTS_IN_BANK, DIMENSIONS_IN_BANK = 2, 6
@@ -41,6 +59,10 @@ MOST_SUBPROGRAMS = 100  # ours; the paper has no limit
 class Instruction:
     """
     ## Instructions
+
+    :::{deeper}
+    The line of a program as a dataclass.
+    :::
 
     An operation and its arguments. `operation` is the name of a primitive, or `S5` for a call of subprogram
     5. `first` and `second` are indices of values: 0 and 1 are the inputs of the subprogram, and its first
@@ -77,6 +99,10 @@ class Instruction:
 class DNA:
     """
     ## DNA
+
+    :::{deeper}
+    A whole program as a dataclass, which refuses what makes no sense.
+    :::
 
     Subprograms, the first of which is MAIN, and two banks: constants, and dimensions relative to the model's
     base. Instructions share the values of the banks, so one mutation changes the width of queries, keys and
@@ -167,6 +193,10 @@ def parse(text: str) -> DNA:
     """
     ## Programs as text
 
+    :::{deeper}
+    The text of a program is read, and an error says what is wrong with it.
+    :::
+
     Return the program that `text` describes, in the form that `str` of a DNA has. Empty lines and indents do
     not matter.
 
@@ -214,6 +244,24 @@ def expect(label: str, expected: str) -> None:
     """Raise `ValueError` if a label is not the expected one."""
     if label != expected:
         raise ValueError(f"{label} where {expected} comes next")
+
+
+if __name__ == "__main__":
+    # ### Programs that make no sense
+    #
+    # A subprogram that calls itself, a value that does not exist, a wrong label, and Python code: each is an
+    # error that says what is wrong.
+    banks = "constants 0 0\ndimensions 1 1 1 1 1 1\n"
+    for text in (
+        banks + "S0\nh2 = S0(h0, h0)",
+        banks + "S0\nh2 = ADD(h0, h7)",
+        banks + "S0\nh3 = ADD(h0, h1)",
+        banks + "S0\nh2 = __import__('os')(h0, h0)",
+    ):
+        try:
+            parse(text)
+        except ValueError as error:
+            print(error)
 
 
 # ## The Transformer as a program
@@ -287,8 +335,14 @@ TRANSFORMER = parse(
 
 # ## Primer as a program
 #
-# The program the search ended with. S3 has a convolution, S9 a square; {doc}`../primer/primer` explains all
-# changes.
+# The program the search ended with. {doc}`../primer/primer` explains all changes.
+#
+# Subprograms turn small changes into large ones. Queries, keys and values are projected by *one* subprogram,
+# S3, called three times, so one inserted convolution is {term}`MDHA`. One square inserted into S9 is the
+# {term}`squared ReLU`.
+#
+# :::{picture} program_difference
+# :::
 #
 # :::{deviation} the paper, Figures 14, 15 and 22 against Figure 25
 # The figures have queries with a matrix of 384 units, one dense layer of 4608 units, and MAX with the
@@ -353,24 +407,6 @@ PRIMER = parse(
       h3 = SQUARE(h2, h0)
     """
 )
-
-
-if __name__ == "__main__":
-    # ## Programs that make no sense
-    #
-    # A subprogram that calls itself, a value that does not exist, a wrong label, and Python code: each is an
-    # error that says what is wrong.
-    banks = "constants 0 0\ndimensions 1 1 1 1 1 1\n"
-    for text in (
-        banks + "S0\nh2 = S0(h0, h0)",
-        banks + "S0\nh2 = ADD(h0, h7)",
-        banks + "S0\nh3 = ADD(h0, h1)",
-        banks + "S0\nh2 = __import__('os')(h0, h0)",
-    ):
-        try:
-            parse(text)
-        except ValueError as error:
-            print(error)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ $$p(c_1 \dots c_n) = \prod_{t=1}^{n} p(c_t \mid c_1 \dots c_{t-1})$$
 
 The simplest way to get these probabilities is to count: find each place of a large text with the same last
 few characters, and count what came next there. A model that looks at the last $n - 1$ characters is an
-{term}`n-gram` model. It needs no training and no GPU.
+{term}`n-gram` model. It needs no training and no GPU. The picture shows it for one character: what came after
+an "o" in a short text, and how that is mixed with how often each character occurs at all.
 
 This chapter counts the plays that all models of this book learn from. With the last {value}`strongest - 1`
 characters, the best counts predict plays that they have not seen with a loss of
@@ -28,21 +29,111 @@ method C, for mixing longer and shorter contexts; {cite:t}`kneser1995improved` a
 {cite:t}`chen1999empirical` for the best mixture.
 """
 
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 
+def probability(
+    text: Sequence[object], context: Sequence[object], token: object, vocab_size: int
+) -> float:
+    r"""
+    ## Count what came next
+
+    Return the probability that `token` comes after `context`, by the counts of `text`.
+
+    Take ten words, "to be or not to be that is the question". Which word comes after "be"? In this text it
+    was "or" once and "that" once, so each could get probability 1/2. But then every other word would have
+    probability 0, only because the text is short. So the counts are mixed with those of a shorter context,
+    which has been seen more often:
+
+    $$p(c \mid h) = \frac{C(hc) + T(h)\, p(c \mid h')}{C(h) + T(h)}$$
+
+    | | | "or" after "be" |
+    |---|---|---|
+    | $h$, $c$ | the context, and what comes next | "be", "or" |
+    | $C(hc)$ | how often $c$ came after $h$ | 1 |
+    | $C(h)$ | how often anything came after $h$ | 2 |
+    | $T(h)$ | how many *different* tokens came | 2 |
+    | $h'$ | $h$ without its first token | the empty context |
+
+    A context that does not occur leaves the shorter one's probability as it is. `kinds` is $T(h)$.
+    """
+    n = len(context)
+    after = Counter(
+        text[i + n] for i in range(len(text) - n) if text[i : i + n] == context
+    )
+    shorter = 1 / vocab_size
+    if n > 0:
+        shorter = probability(text, context[1:], token, vocab_size)
+    if not after:
+        return shorter
+    kinds = len(after)
+    return (after[token] + kinds * shorter) / (after.total() + kinds)
+
+
+if __name__ == "__main__":
+    # After the empty context came all ten words, of 8 kinds, and "or" once. No context is shorter, so these
+    # counts are mixed with the same probability for each kind, 1/8. After "be", the counts are mixed with
+    # that:
+    #
+    # $$\begin{aligned}
+    # p(\text{or}) &= \frac{1 + 8 \cdot \frac18}{10 + 8} \approx 0.11 \\
+    # p(\text{or} \mid \text{be}) &= \frac{1 + 2 \cdot 0.11}{2 + 2} \approx 0.31
+    # \end{aligned}$$
+    #
+    # The table has all counts of the ten words, for contexts of no word and of one, and the probabilities of
+    # "be", "or" and "the". "the" never came after "be", and still has a probability. "question" is last, so
+    # nothing came after it, and it predicts as the empty context does.
+    #
+    # Why $T(h)$? A token that had not come after $h$ before did so $T(h)$ times. So something new came in
+    # $T(h)$ of $C(h) + T(h)$ events, and what is new is left to the shorter context. After "q" only few kinds
+    # of characters come, so the counts are trusted. After a space nearly all do.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
+    ten = ["to", "be", "or", "not", "to", "be", "that", "is", "the", "question"]
+    kinds = list(dict.fromkeys(ten))
+    written_out = []
+    for context in ([], *([word] for word in kinds)):
+        n = len(context)
+        places = [i for i in range(len(ten) - n) if ten[i : i + n] == context]
+        after = Counter(ten[i + n] for i in places)
+        counted = ", ".join(f"{word} {times}" for word, times in after.items())
+        by_word = {w: probability(ten, context, w, len(kinds)) for w in kinds}
+        assert math.isclose(sum(by_word.values()), 1)
+        shown = (f"{by_word[word]:.2f}" for word in ("be", "or", "the"))
+        name = " ".join(context) or "(none)"
+        written_out.append([name, counted or "-", after.total(), len(after), *shown])
+    display(
+        Table(["context", "came next", "C(h)", "T(h)", "be", "or", "the"], written_out)
+    )
+
+
 def ngrams(tokens: Tensor, n: int, vocab_size: int) -> Tensor:
     """
-    ## A number for each n-gram
+    ## The same for all plays
+
+    :::{deeper}
+    The class `Counts`: tables of all n-grams, so that millions of probabilities take seconds.
+    :::
 
     Return the numbers of all n-grams, `n` consecutive tokens, of `tokens` `[..., seq]`: the result is
     `[..., seq - n + 1]`.
 
-    A token is a number below `vocab_size`. Taken as the digits of one number, the tokens of an n-gram are one
+    The function above searches the text for each probability. Millions of them need tables, made once. A
+    token is a number below `vocab_size`. Taken as the digits of one number, the tokens of an n-gram are one
     integer, so a whole text can be counted by sorting integers. Dividing by `vocab_size` removes the last
-    digit, and leaves the context. Raises `ValueError` for a token that is not below `vocab_size`, or if a
-    number would not fit into 64 bits, and `TypeError` if tokens are not integers.
+    digit, and leaves the context: with 10 kinds of tokens, the tokens 1, 2, 3 are 123, and 123 // 10 is their
+    context, 12.
+
+    Raises `ValueError` for a token that is not below `vocab_size`, or if a number would not fit into 64 bits,
+    and `TypeError` if tokens are not integers.
     """
     if vocab_size**n >= 2**63:
         raise ValueError(f"{n} tokens of {vocab_size} kinds do not fit into 64 bits")
@@ -64,16 +155,40 @@ def values_at(keys: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
     return torch.where(keys[place] == wanted, values[place], 0)
 
 
+class NGrams(NamedTuple):
+    """
+    ### One table
+
+    The counts of all n-grams of one length, in one-dimensional tensors. `grams` are the numbers of the
+    different n-grams $hc$, sorted, and `contexts` those of the different $h$.
+
+    For an n-gram, `kept` is what counts for itself, $C(hc)$. For a context, `shared` is how much the shorter
+    context counts, $T(h)$, and `total` is the sum of both over all that came next, $C(h) + T(h)$.
+    """
+
+    grams: Tensor
+    kept: Tensor
+    contexts: Tensor
+    shared: Tensor
+    total: Tensor
+
+    def mix(self, gram: Tensor, context: Tensor, shorter: Tensor) -> Tensor:
+        """Return the probability of the last token of n-grams, given those by a `shorter` context."""
+        total = values_at(self.contexts, self.total, context)
+        shared = values_at(self.contexts, self.shared, context)
+        mixed = (values_at(self.grams, self.kept, gram) + shared * shorter) / total
+        return torch.where(total > 0, mixed, shorter)
+
+
 class Counts:
-    r"""
-    ## The counts of a text
+    """
+    ### All tables
 
     Count all n-grams of `text`, up to `order` tokens. It is `[seq]`, or `[..., seq]` for several pieces that
     do not follow one another.
 
-    How often a next character $c$ comes after a context $h$ is $C(hc)$. For each $n$ there is a table. It has
-    the different n-grams $hc$, sorted, with their counts, and the different contexts $h$ with sums over all
-    $c$: how often $h$ occurs, $C(h)$, and how many *different* characters follow it, $T(h)$.
+    Each n-gram is predicted by its table in `tables`. Those in `backing` give the probabilities by a shorter
+    context, with which that is mixed. Here they are the same.
 
     Raises `ValueError` if the text is shorter than the order.
     """
@@ -86,52 +201,28 @@ class Counts:
             self.table(*self.count(ngrams(text, n, vocab_size)))
             for n in range(1, order + 1)
         ]
+        self.backing = self.tables
 
     def count(self, grams: Tensor) -> tuple[Tensor, Tensor]:
         """Return the different n-grams, sorted, and $C(hc)$ of each."""
         different, count = torch.unique(grams, return_counts=True)
         return different, count
 
-    def table(self, grams: Tensor, count: Tensor) -> tuple[Tensor, ...]:
-        """Return n-grams and what each keeps; their contexts, what each shares, and its sum of both."""
-        kept, given = self.split(count)
+    def table(self, grams: Tensor, count: Tensor) -> NGrams:
+        """Return the table of different n-grams and their counts."""
+        kept, given = self.kept_and_given(count)
+        # N-grams with the same context are neighbours. Add up what they give, and then what they keep.
         contexts, which = torch.unique_consecutive(
             grams // self.vocab_size, return_inverse=True
         )
         zero = torch.zeros(len(contexts), dtype=torch.float64)
         shared = zero.index_add(0, which, given.double())
-        return grams, kept, contexts, shared, shared.index_add(0, which, kept.double())
+        total = shared.index_add(0, which, kept.double())
+        return NGrams(grams, kept, contexts, shared, total)
 
-    def split(self, count: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what an n-gram keeps, $C(hc)$, and what it shares: 1, of which the sum is $T(h)$."""
+    def kept_and_given(self, count: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what each n-gram counts, $C(hc)$, and what it gives to the shorter context: 1."""
         return count, torch.ones_like(count)
-
-    def mix(self, table: tuple[Tensor, ...], gram: Tensor, shorter: Tensor) -> Tensor:
-        r"""
-        ## Long contexts, backed by short ones
-
-        Return the probability of each last token of n-grams, given the one by a `shorter` context.
-
-        A long context says most about the next character, but it is rare. Many contexts of a new text occur
-        nowhere in the counted one, and after one that occurs once, all characters but one would have
-        probability 0. So each order is mixed with the next shorter one, $h'$, which is $h$ without its first
-        character:
-
-        $$p_n(c \mid h) = \frac{C(hc) + T(h)\, p_{n-1}(c \mid h')}{C(h) + T(h)}$$
-
-        It begins with $p_0 = 1/V$ for an alphabet of $V$ characters. Read the formula as counting: in the
-        counted text, $h$ was followed by a character that was new after it $T(h)$ times. So in $T(h)$ of
-        $C(h) + T(h)$ events the character was a new one, which the shorter context predicts. After "q" only
-        few kinds of characters come, so the counts are trusted. After a space nearly all do.
-
-        A context that does not occur leaves the shorter one's probability as it is.
-        """
-        grams, kept, contexts, shared, totals = table
-        context = gram // self.vocab_size
-        total = values_at(contexts, totals, context)
-        share = values_at(contexts, shared, context)
-        mixed = (values_at(grams, kept, gram) + share * shorter) / total
-        return torch.where(total > 0, mixed, shorter)
 
     def probabilities(self, text: Tensor) -> Tensor:
         """
@@ -141,50 +232,74 @@ class Counts:
         Row $n$ is the n-gram model's, row 0 the uniform guess.
         """
         p = torch.full(text.shape, 1 / self.vocab_size, dtype=torch.float64)
-        rows = [p]
-        for n, table in enumerate(self.tables, 1):
+        rows, shorter = [p], p
+        for n, (table, backing) in enumerate(
+            zip(self.tables, self.backing, strict=True), 1
+        ):
+            gram = ngrams(text, n, self.vocab_size)
+            context = gram // self.vocab_size
+            longer = table.mix(gram, context, shorter)
             # The first tokens of a text have shorter contexts only.
-            short, shorter = p[..., : n - 1], p[..., n - 1 :]
-            longer = self.mix(table, ngrams(text, n, self.vocab_size), shorter)
-            p = torch.cat([short, longer], dim=-1)
+            p = torch.cat([p[..., : n - 1], longer], dim=-1)
             rows.append(p)
+            shorter = backing.mix(gram, context, shorter)[..., 1:]
         return torch.stack(rows)
 
 
 if __name__ == "__main__":
-    # ## By hand
-    #
-    # "to be or not to be" has 18 characters, 7 of them different. After an "o" came two spaces, an "r" and a
-    # "t": $C(h) = 4$ and $T(h) = 3$. For a space after "o", the formula gives
-    #
-    # $$
-    # p_1 = \frac{5 + 7 \cdot \frac17}{18 + 7} = 0.24
-    # \qquad p_2 = \frac{2 + 3 \cdot 0.24}{4 + 3} \approx 0.39
-    # $$
-    #
-    # The table has all seven characters, as in the picture. A "b" never came after an "o", and still has a
-    # probability. The probabilities of each column sum to one.
-    from IPython.display import display
-
+    # The tables give the same probabilities as the function above. Here both read the text of the picture,
+    # character by character.
     from labml_primer.training.corpus import encode_text
-    from labml_primer.training.table import Table
 
     said = "to be or not to be"
     letters = "".join(sorted(set(said)))
     few = Counts(encode_text(said, letters), order=2, vocab_size=len(letters))
-    after_o = torch.stack([encode_text("o" + each, letters) for each in letters])
-    p = few.probabilities(after_o)[..., 1]  # [order + 1, next character]
-    torch.testing.assert_close(p.sum(dim=1), torch.ones(3).double())
-    assert abs(p[1, 0] - 0.24) < 1e-9 and abs(p[2, 0] - (2 + 3 * 0.24) / 7) < 1e-9
-    display(
-        Table(
-            ["next character", "uniform", "unigram", "bigram, after o"],
-            [
-                [repr(letter), *(f"{each:.3f}" for each in p[:, i])]
-                for i, letter in enumerate(letters)
-            ],
-        )
-    )
+    found = few.probabilities(encode_text(said, letters))[2]  # [seq]
+    for i in range(1, len(said)):
+        by_hand = probability(said, said[i - 1], said[i], len(letters))
+        assert math.isclose(found[i].item(), by_hand)
+    print("a space after an o:", f"{found[2]:.2f}")
+
+
+@torch.no_grad()
+def write(counts: Counts, order: int, prompt: Tensor, length: int) -> Tensor:
+    """
+    ## It writes
+
+    Continue `prompt` `[seq]` by `length` tokens, each drawn at random with its probability by n-grams of
+    `order`. Returns all tokens, `[seq + length]`.
+
+    A language model can write because it can predict: draw the next character, append it, and predict again.
+    All models of this book write like this ({doc}`../transformer/generation`).
+    """
+    each = torch.arange(counts.vocab_size)[:, None]
+    text = prompt
+    for _ in range(length):
+        context = text[max(0, len(text) - order + 1) :].expand(len(each), -1)
+        p = counts.probabilities(torch.cat([context, each], dim=1))[order, :, -1]
+        text = torch.cat([text, torch.multinomial(p, 1)])
+    return text
+
+
+if __name__ == "__main__":
+    # The corpus of this book is 38 plays of Shakespeare, read character by character. Three whole plays are
+    # held out, and the others are counted by `Counts`, which gives the same probabilities as the function
+    # above, and faster.
+    from labml_primer.training.corpus import load_corpus
+
+    corpus = load_corpus()
+    V, highest = corpus.vocab_size, 8
+    counts = Counts(corpus.train, highest, V)
+
+    # Each order continues "ROMEO." with the same {term}`random seed`. A unigram model writes characters with
+    # the right frequencies. From three on there are syllables, and from five on words and the form of a
+    # scene. But no model sees further back than its context, so the end of a sentence does not depend on its
+    # beginning.
+    prompt = corpus.encode("ROMEO.\n")
+    for n in (1, 2, 3, 5, 7):
+        torch.manual_seed(0)
+        written = write(counts, n, prompt, 160)
+        print(f"{n}-gram:", corpus.decode(written[len(prompt) :]).replace("\n", " / "))
 
 
 def losses(counts: Counts, text: Tensor) -> Tensor:
@@ -215,9 +330,8 @@ def losses(counts: Counts, text: Tensor) -> Tensor:
 if __name__ == "__main__":
     # ## What is a good loss?
     #
-    # The corpus is 38 plays of Shakespeare, read character by character. Three whole plays are held out: the
-    # counts have not seen them. The table has the loss on these, by the number of characters that a model
-    # looks at.
+    # The table has the loss on the three held-out plays, which the counts have not seen, by the number of
+    # characters that a model looks at.
     #
     # - A model near the *uniform* guess, $\log V$, has learned nothing.
     # - A model near the *unigram* guess has learned how frequent each character is.
@@ -227,13 +341,6 @@ if __name__ == "__main__":
     # Beyond the {value}`best`-gram the loss rises again. Long contexts are rare: what followed them once or
     # twice says little, and the mixture still trusts it. Many do not occur in the counted plays at all; the
     # last column has their share of the held-out characters.
-    import math
-
-    from labml_primer.training.corpus import load_corpus
-
-    corpus = load_corpus()
-    V, highest = corpus.vocab_size, 8
-    counts = Counts(corpus.train, highest, V)
     by_order = losses(counts, corpus.validation).tolist()
     best = by_order.index(min(by_order))
     rows = []
@@ -241,7 +348,7 @@ if __name__ == "__main__":
         new = "-"
         if n > 1:
             contexts = ngrams(corpus.validation, n - 1, V)
-            known = torch.isin(contexts, counts.tables[n - 1][2])
+            known = torch.isin(contexts, counts.tables[n - 1].contexts)
             new = f"{1 - known.double().mean().item():.1%}"
         name = f"{n}-gram" if n else "uniform"
         rows.append([name, f"{nats:.3f}", f"{math.exp(nats):.1f}", new])
@@ -258,11 +365,15 @@ def discounts(count: Tensor) -> Tensor:
     r"""
     ## The strongest counts: Kneser and Ney's
 
+    :::{deeper}
+    Take a little from each count, and let shorter contexts count differently: the grey line in the figures.
+    :::
+
     Return what to take from a count of 0, of 1, of 2, and of more: `[4]`.
 
-    Counts are too high. What was seen once in one half of a text occurs less than once in the other, on
-    average, because the rest of the time something new comes. So {term}`Kneser-Ney smoothing` takes a
-    discount from each count, and gives the shorter context what it took. How much to take follows from how
+    The first idea: counts are too high. What was seen once in one half of a text occurs less than once in the
+    other, on average, because the rest of the time something new comes. So {term}`Kneser-Ney smoothing` takes
+    a discount from each count, and gives the shorter context what it took. How much to take follows from how
     many n-grams occur once, twice, three and four times, $n_1$ to $n_4$. With $Y = n_1 / (n_1 + 2 n_2)$:
 
     $$D_1 = 1 - 2Y\frac{n_2}{n_1} \qquad D_2 = 2 - 3Y\frac{n_3}{n_2} \qquad D_{3+} = 3 - 4Y\frac{n_4}{n_3}$$
@@ -283,40 +394,31 @@ class KneserNey(Counts):
     r"""
     Count a text as `Counts` does, and mix orders as Kneser and Ney do.
 
+    The formula has the same form as Witten and Bell's. Instead of $C(hc)$, an n-gram keeps $C(hc) - D$, where
+    $D$ is the discount of its count. Instead of $T(h)$, the shorter context gets $S(h)$, the sum of what was
+    taken from all $c$ that came after $h$:
+
+    $$p(c \mid h) = \frac{C(hc) - D + S(h)\, p(c \mid h')}{C(h)}$$
+
     The second idea is what a shorter context counts. It is asked if the longer one does not know, so it
     should know which characters come in *new* places. After "q" comes a "u", hundreds of times; that says
-    little about other places. So shorter contexts count an n-gram once for each different character before
-    it, however often it occurs:
-
-    $$p_n(c \mid h) = \frac{C(hc) - D + \sum_{c'} D \; p_{n-1}(c \mid h')}{C(h)}$$
-
-    Here $D$ depends on the count from which it is taken, and the sum over all $c'$ that follow $h$ is what
-    was taken. In $p_{n-1}$ and all shorter ones, $C$ is the number of different characters before.
+    little about other places. So in `backing`, an n-gram counts once for each different character before it,
+    however often it occurs.
     """
 
     def __init__(self, text: Tensor, order: int, vocab_size: int):
         super().__init__(text, order, vocab_size)
-        self.continued = [
-            self.table(*torch.unique(grams % vocab_size**n, return_counts=True))
-            for n, (grams, *_) in enumerate(self.tables[1:], 1)
+        # The different n-grams of n + 1 tokens, without their first token: how often is each left?
+        self.backing = [
+            self.table(*torch.unique(longer.grams % vocab_size**n, return_counts=True))
+            for n, longer in enumerate(self.tables[1:], 1)
         ]
+        self.backing.append(self.tables[-1])  # the longest context backs no other
 
-    def split(self, count: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what an n-gram keeps of its count, and the discount, which it shares."""
+    def kept_and_given(self, count: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what an n-gram keeps of its count, and the discount, which it gives."""
         discount = discounts(count)[count.clamp(max=3)]
         return count - discount, discount
-
-    def probabilities(self, text: Tensor) -> Tensor:
-        """Return the probability of each token by every order, as those of `Counts`."""
-        shorter = torch.full(text.shape, 1 / self.vocab_size, dtype=torch.float64)
-        rows = [shorter]
-        for n, table in enumerate(self.tables, 1):
-            gram = ngrams(text, n, self.vocab_size)
-            longer = self.mix(table, gram, shorter)
-            rows.append(torch.cat([rows[-1][..., : n - 1], longer], dim=-1))
-            if n < len(self.tables):
-                shorter = self.mix(self.continued[n - 1], gram, shorter)[..., 1:]
-        return torch.stack(rows)
 
 
 if __name__ == "__main__":
@@ -350,24 +452,30 @@ def with_window(
     r"""
     ## A cache of what was just read
 
+    :::{deeper}
+    A Transformer sees its whole window. How much do counts gain if they look into it, too?
+    :::
+
     Return the probabilities `p` `[windows, seq]` of the tokens of windows `text` `[windows, seq]`, mixed with
     the n-grams that came before in the same window.
 
-    A Transformer sees more than a few characters: a name that was in its window comes again. The cheapest
-    way for counts to use that is a *cache* {cite:p}`kuhn1990cache`. If $h$, the last $n - 1$ tokens, came
-    $W(h)$ times before in the window, and was followed by $c$ in $W(hc)$ of them, then
+    A name that was just read often comes again. The cheapest way for counts to use that is a *cache*
+    {cite:p}`kuhn1990cache`: count in the window, too. If $h$, the last $n - 1$ tokens, came $W(h)$ times
+    before in the window, and was followed by $c$ in $W(hc)$ of them, then
 
     $$\frac{W(hc) + k\,p(c)}{W(h) + k}$$
 
     So the counts are trusted as much as $k$ places of the window, which is `trust`.
     """
-    gram = ngrams(text, n, vocab_size)
+    gram = ngrams(text, n, vocab_size)  # [windows, places]
     context = gram // vocab_size
+    # Compare each place, a row, with each one before it, a column: [windows, places, places].
     places = gram.size(-1)
     before = torch.ones(places, places, dtype=torch.bool).tril(-1)
-    same = (context[:, :, None] == context[:, None]) & before  # [windows, place, place]
-    hit = same & (gram[:, :, None] == gram[:, None])
-    mixed = (hit.sum(-1) + trust * p[:, n - 1 :]) / (same.sum(-1) + trust)
+    same_context = (context[:, :, None] == context[:, None]) & before
+    same_token = same_context & (gram[:, :, None] == gram[:, None])
+    of_context, of_token = same_context.sum(-1), same_token.sum(-1)  # W(h), W(hc)
+    mixed = (of_token + trust * p[:, n - 1 :]) / (of_context + trust)
     return torch.cat([p[:, : n - 1], mixed], dim=-1)
 
 
@@ -399,8 +507,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## More text, longer contexts
     #
-    # How does the loss depend on the amount of text? The figure shows the loss after counting the first
-    # 10,000 characters, and after two to three times as many at each step, with a line for each order. From
+    # How does the loss depend on the amount of text? The figure shows the loss of Kneser and Ney's counts of
+    # the first 10,000 characters, and of two to three times as many at each step, with a line for each order.
+    # From
     # {value}`f"{amounts[2]:,}"` characters to all of them, the loss of the unigram falls by
     # {value}`f"{fell[1]:.2f}"` nats, that of the bigram by {value}`f"{fell[2]:.2f}"` and that of the 6-gram
     # by {value}`f"{fell[6]:.2f}"`. So the more text, the more a longer context is worth.
@@ -435,45 +544,13 @@ if __name__ == "__main__":
     plt.show()
 
 
-@torch.no_grad()
-def write(counts: Counts, order: int, prompt: Tensor, length: int) -> Tensor:
-    """
-    ## It writes
-
-    Continue `prompt` `[seq]` by `length` tokens, each drawn at random with its probability by n-grams of
-    `order`. Returns all tokens, `[seq + length]`.
-
-    A language model can write because it can predict: draw the next character, append it, and predict again.
-    All models of this book write like this ({doc}`../transformer/generation`).
-    """
-    each = torch.arange(counts.vocab_size)[:, None]
-    text = prompt
-    for _ in range(length):
-        context = text[max(0, len(text) - order + 1) :].expand(len(each), -1)
-        p = counts.probabilities(torch.cat([context, each], dim=1))[order, :, -1]
-        text = torch.cat([text, torch.multinomial(p, 1)])
-    return text
-
-
-if __name__ == "__main__":
-    # Each order continues "ROMEO." with the same {term}`random seed`. A unigram model writes characters with
-    # the right frequencies. From three on there are syllables, and from five on words and the form of a
-    # scene. But no model sees further back than its context, so the end of a sentence does not depend on its
-    # beginning.
-    prompt = corpus.encode("ROMEO.\n")
-    for n in (1, 2, 3, 5, 7):
-        torch.manual_seed(0)
-        written = write(counts, n, prompt, 160)
-        print(f"{n}-gram:", corpus.decode(written[len(prompt) :]).replace("\n", " / "))
-
-
 if __name__ == "__main__":
     # ## In short
     #
     # - A language model gives each character a probability of coming next. Counting what came after the last
     #   few characters is the simplest one.
-    # - Long contexts are mixed with shorter ones in proportion to how often a context was followed by
-    #   something new (Witten and Bell), or of what was discounted (Kneser and Ney), which is better.
+    # - Long contexts are rare, so their counts are mixed with those of shorter ones: in proportion to how
+    #   often something new came (Witten and Bell), or to a discount (Kneser and Ney), which is better.
     # - The loss is the cross-entropy, the mean of $-\log p$ of the characters that do come, in nats per
     #   character. Perplexity is $e^{\mathcal{L}}$.
     # - A loss says little without the counts' loss next to it. On these plays, counting all training text

@@ -9,9 +9,10 @@ next. Training compares this prediction with $c_t$, the character that does come
 {term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. That lowers
 the {term}`loss`, the mean of $-\log p(c_t)$ ({doc}`counting`).
 
-The chapter builds the parts of the loop: batches, loss, evaluation, learning rate, optimizer. At the end the
-loop trains the simplest neural language model there is, a table with one row per character. Its best possible
-loss is known, because it can be computed by counting pairs of characters.
+The picture shows one step, with the simplest neural language model there is: a table with one row per
+character. A real step reads a {term}`batch` of windows at once. The chapter builds the parts of the loop
+(batches, loss, step, evaluation, learning rate), and at the end trains such a table on the plays. Its best
+possible loss is known, because it can be computed by counting pairs of characters.
 
 :::{picture} training
 :::
@@ -69,44 +70,6 @@ if __name__ == "__main__":
     print(f"cross-entropy {loss:.3f} nats, perplexity {loss.exp():.3f}")
 
 
-if __name__ == "__main__":
-    # ## The best that a table can do
-    #
-    # The model of this chapter sees one character, so it cannot be better than the counts of pairs. The table
-    # has the losses of three guesses on the text that was counted, where nothing is new and no mixing is
-    # needed:
-    #
-    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, so its loss is $\log V$.
-    # - The *unigram* guess knows how frequent each character is. Its loss is the entropy of the frequencies,
-    #   $-\sum_c p(c) \log p(c)$.
-    # - The *bigram* guess knows how frequently each character $b$ follows each character $a$. Its loss is
-    #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$. A model with a lower loss must use more than the last
-    #   character.
-    from labml_primer.training.corpus import load_corpus
-
-    corpus = load_corpus()
-    V = corpus.vocab_size
-    pairs = torch.bincount(corpus.train[:-1] * V + corpus.train[1:], minlength=V * V)
-    pairs = pairs.view(V, V).double()  # [character, next character]
-    joint = pairs / pairs.sum()
-    single = joint.sum(dim=0)
-    uniform = math.log(V)
-    unigram = -torch.special.xlogy(single, single).sum().item()
-    following = joint / joint.sum(dim=1, keepdim=True)
-    bigram = -torch.special.xlogy(joint, following).sum().item()
-    guesses = {"uniform": uniform, "unigram": unigram, "bigram": bigram}
-    display(
-        Table(
-            ["guess", "loss, nats per character", "perplexity"],
-            [
-                [name, f"{nats:.3f}", f"{math.exp(nats):.1f}"]
-                for name, nats in guesses.items()
-            ],
-            f"{len(corpus.train):,} characters to learn from, {V} of them different",
-        )
-    )
-
-
 def check_length(text: Tensor, seq: int, what: str = "a text") -> None:
     """Raise `ValueError` unless a window of `seq + 1` characters fits into `text`."""
     if not 1 <= seq < len(text):
@@ -149,8 +112,12 @@ def seed_of_step(seed: int, step: int) -> int:
 
 
 if __name__ == "__main__":
-    # Two windows of 28 characters. Each character of a target is predicted from the input character directly
-    # above it and those to the left of that. A line break is shown as `|`.
+    # Two windows of 28 characters from Shakespeare's plays. Each character of a target is predicted from the
+    # input character directly above it and those to the left of that. A line break is shown as `|`.
+    from labml_primer.training.corpus import load_corpus
+
+    corpus = load_corpus()
+    V = corpus.vocab_size
     for window in draw_windows(corpus.train, batch=2, seq=28, seed=0, step=1):
         for name, part in (("input", window[:-1]), ("target", window[1:])):
             print(f"{name:7s}", corpus.decode(part).replace("\n", "|"))
@@ -160,8 +127,9 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
     """
     ## The loss
 
-    Return the mean cross-entropy over `windows`. Every character except the first of its window is predicted
-    from those before it. The model maps tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`.
+    Return the mean cross-entropy over `windows`, `[batch, seq + 1]`. Every character except the first of its
+    window is predicted from those before it. The model maps tokens `[batch, seq]` to logits
+    `[batch, seq, vocab_size]`.
     """
     logits = model(windows[:, :-1])
     # Half precision has too few digits for a sum of exponentials, so use single precision at least.
@@ -169,97 +137,50 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
 
 
-VALIDATION_WINDOWS = 64
-"""The number of windows of the held-out plays that an evaluation reads."""
-
-
-def held_out_windows(text: Tensor, seq: int) -> Tensor:
-    """
-    ## Evaluation on held-out plays
-
-    The training loss is measured on text that the model learns from and may know by heart. So three whole
-    plays are kept out of training, *A Midsummer Night's Dream*, *Macbeth* and *Richard II*, and the loss on
-    them, the *validation loss*, is the result. If random pages were held out instead, the same names and
-    phrases would be in both parts, and knowing them would look like knowing English.
-
-    Return `VALIDATION_WINDOWS` windows spread evenly over `text`, `[windows, seq + 1]`.
-    """
-    check_length(text, seq)
-    last = len(text) - seq - 1
-    # Single precision has 24 bits, so in a long text the last start could be rounded up past the end.
-    with torch.device("cpu"):
-        starts = torch.linspace(0, last, VALIDATION_WINDOWS).long().clamp(max=last)
-        return text[starts[:, None] + torch.arange(seq + 1)]
-
-
-@torch.no_grad()
-def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
-    """Return the mean loss over the held-out windows of `text`, without {term}`dropout`."""
-    windows = held_out_windows(text, seq).to(next(model.parameters()).device)
-    # Read `batch` windows at a time, as in training, to save memory. The result does not depend on it.
-    with in_mode(model, training=False):
-        total = sum(
-            float(next_character_loss(model, part)) * len(part)
-            for part in torch.split(windows, batch)
-        )
-    return total / len(windows)
-
-
-@contextmanager
-def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
-    """Set the mode of all layers for a block. At its end, each layer has its own mode again."""
-    modes = {layer: layer.training for layer in model.modules()}
-    model.train(training)
-    try:
-        yield
-    finally:
-        for layer, before in modes.items():
-            if layer.training != before:
-                layer.train(before)
-
-
-def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
-    r"""
-    ## The learning rate
-
-    The {term}`learning rate` scales how far one training step moves the parameters. It rises linearly over
-    the first $w$ steps, the {term}`warm-up`, and then falls in proportion to one over the square root of the
-    step $s$:
-
-    $$\text{rate}(s) = \text{rate} \cdot \min\!\left(\frac{s}{w}, \sqrt{\frac{w}{s}}\right)$$
-
-    At first it must be small, because the optimizer's averages (below) are based on a few noisy batches.
-    Later it must fall, because steps of constant size jump around the minimum instead of reaching it. Steps
-    count from 1 (at step 0, before the first, the rate is 0), and $w$ is `warmup`.
-
-    :::{deviation} the Transformer's paper, section 5.3
-    It derives the peak from the model's width, $1 / \sqrt{d_\text{model}\, w}$. Here the peak is an argument.
-    :::
-    """
-    return rate * min(step / warmup, math.sqrt(warmup / max(step, 1)))
-
-
-if __name__ == "__main__":
-    # The loop's default learning rate (teal) peaks at 0.004 after 100 steps. By step 400, four times as many,
-    # it has halved. A longer warm-up (orange) delays the peak and raises the rate after it.
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
-    for warmup, color in ((100, "C0"), (300, "C1")):
-        rates = [warmed_up_rate(step, 4e-3, warmup) for step in range(1, 1001)]
-        ax.plot(range(1, 1001), rates, color=color)
-        ax.text(1010, rates[-1], f"warmup {warmup}", color=color, va="center")
-    ax.set(xlabel="step", ylabel="learning rate", xlim=(0, 1180), ylim=(0, 4.4e-3))
-    plt.show()
-
-
 if __name__ == "__main__":
     # ## One step
     #
-    # A {term}`forward pass` computes the loss. A {term}`backward pass` computes its *gradient* $g$: for each
-    # parameter, how fast the loss grows with it. Gradient descent moves each parameter $\theta$ a little
-    # against its $g$, and the *optimizer* decides how far. This book's optimizer is {term}`AdamW`.
+    # A training step has three parts. The {term}`forward pass` computes the loss of a batch. The
+    # {term}`backward pass` computes its *gradient* $g$: for each parameter, how fast the loss grows with it.
+    # The *update* moves each parameter $\theta$ a little against its $g$. In its simplest form that is
+    # *gradient descent*:
+    #
+    # $$\theta \leftarrow \theta - \text{rate} \cdot g$$
+    #
+    # Here is the step of the picture, with the simplest model: a table `[V, V]` with a row of logits for each
+    # character read. All logits start at zero, so each of five characters has probability 1/5.
+    letters = " beot"
+    table = nn.Embedding(5, 5)
+    nn.init.zeros_(table.weight)
+    window = torch.tensor([[letters.index(c) for c in "to be"]])  # [batch, seq + 1]
 
+    loss = next_character_loss(table, window)  # forward
+    loss.backward()  # backward: the gradient is in `table.weight.grad`
+    gradient = table.weight.grad
+    assert gradient is not None
+    with torch.no_grad():
+        table.weight -= 4.0 * gradient  # update
+    after = next_character_loss(table, window)
+    print(f"loss before {loss:.3f}, after {after:.3f}")
+
+    # The gradient of a logit is its probability, minus 1 if its character is the target, divided by the
+    # number of predictions, here 4. So it is negative for the target: more of it would lower the loss. After
+    # "t" came "o". The row of "e" has only zeros, because "e" was predicted and never read.
+    display(
+        Table(
+            ["row", *map(repr, letters)],
+            [
+                [repr(letter), *(f"{slope:.2f}" for slope in gradient[i])]
+                for i, letter in enumerate(letters)
+                if letter in "te"
+            ],
+        )
+    )
+    # In a larger model, the backward pass applies the chain rule through all layers. PyTorch does that for
+    # every model of this book. The *optimizer* decides how far to move. This book's is {term}`AdamW`.
+
+
+if __name__ == "__main__":
     # ## The optimizer: AdamW
     #
     # :::{deeper}
@@ -300,6 +221,95 @@ if __name__ == "__main__":
         print(
             f"loss times {factor:6.0f}: step", *(f"{s:.3f}" for s in parameter - before)
         )
+
+
+VALIDATION_WINDOWS = 64
+"""The number of windows of the held-out plays that an evaluation reads."""
+
+
+def held_out_windows(text: Tensor, seq: int) -> Tensor:
+    """
+    ## Evaluation on held-out plays
+
+    The training loss is measured on text that the model learns from and may know by heart. So three whole
+    plays are kept out of training, *A Midsummer Night's Dream*, *Macbeth* and *Richard II*, and the loss on
+    them, the *validation loss*, is the result. If random pages were held out instead, the same names and
+    phrases would be in both parts, and knowing them would look like knowing English.
+
+    Return `VALIDATION_WINDOWS` windows spread evenly over `text`, `[windows, seq + 1]`.
+    """
+    check_length(text, seq)
+    last = len(text) - seq - 1
+    # Single precision has 24 bits, so in a long text the last start could be rounded up past the end.
+    with torch.device("cpu"):
+        starts = torch.linspace(0, last, VALIDATION_WINDOWS).long().clamp(max=last)
+        return text[starts[:, None] + torch.arange(seq + 1)]
+
+
+@torch.no_grad()
+def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
+    """
+    Return the mean loss over the held-out windows of `text`.
+
+    The model is in evaluation mode meanwhile, without {term}`dropout`: some models set random features to
+    zero in training, so that they depend on no single one, and use all of them otherwise.
+    """
+    windows = held_out_windows(text, seq).to(next(model.parameters()).device)
+    # Read `batch` windows at a time, as in training, to save memory. The result does not depend on it.
+    with in_mode(model, training=False):
+        total = sum(
+            float(next_character_loss(model, part)) * len(part)
+            for part in torch.split(windows, batch)
+        )
+    return total / len(windows)
+
+
+@contextmanager
+def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
+    """Set the mode of all layers for a block. At its end, each layer has its own mode again."""
+    modes = {layer: layer.training for layer in model.modules()}
+    model.train(training)
+    try:
+        yield
+    finally:
+        for layer, before in modes.items():
+            if layer.training != before:
+                layer.train(before)
+
+
+def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
+    r"""
+    ## The learning rate
+
+    The {term}`learning rate` scales how far one training step moves the parameters. It rises linearly over
+    the first $w$ steps, the {term}`warm-up`, and then falls in proportion to one over the square root of the
+    step $s$:
+
+    $$\text{rate}(s) = \text{rate} \cdot \min\!\left(\frac{s}{w}, \sqrt{\frac{w}{s}}\right)$$
+
+    At first it must be small, because the averages that the optimizer keeps are based on a few noisy batches.
+    Later it must fall, because steps of constant size jump around the minimum instead of reaching it. Steps
+    count from 1 (at step 0, before the first, the rate is 0), and $w$ is `warmup`.
+
+    :::{deviation} the Transformer's paper, section 5.3
+    It derives the peak from the model's width, $1 / \sqrt{d_\text{model}\, w}$. Here the peak is an argument.
+    :::
+    """
+    return rate * min(step / warmup, math.sqrt(warmup / max(step, 1)))
+
+
+if __name__ == "__main__":
+    # The loop's default learning rate (teal) peaks at 0.004 after 100 steps. By step 400, four times as many,
+    # it has halved. A longer warm-up (orange) delays the peak and raises the rate after it.
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    for warmup, color in ((100, "C0"), (300, "C1")):
+        rates = [warmed_up_rate(step, 4e-3, warmup) for step in range(1, 1001)]
+        ax.plot(range(1, 1001), rates, color=color)
+        ax.text(1010, rates[-1], f"warmup {warmup}", color=color, va="center")
+    ax.set(xlabel="step", ylabel="learning rate", xlim=(0, 1180), ylim=(0, 4.4e-3))
+    plt.show()
 
 
 @dataclass
@@ -431,11 +441,45 @@ def train(
 
 
 if __name__ == "__main__":
+    # ## The best that a table can do
+    #
+    # Now the loop trains the table of all {value}`V` characters. A table sees one character, so it cannot be
+    # better than the counts of pairs. How good are these? Here are the losses of three guesses on the text
+    # that was counted, where nothing is new and no mixing is needed:
+    #
+    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, so its loss is $\log V$.
+    # - The *unigram* guess knows how frequent each character is. Its loss is the entropy of the frequencies,
+    #   $-\sum_c p(c) \log p(c)$.
+    # - The *bigram* guess knows how frequently each character $b$ follows each character $a$. Its loss is
+    #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$. A model with a lower loss must use more than the last
+    #   character.
+    pairs = torch.bincount(corpus.train[:-1] * V + corpus.train[1:], minlength=V * V)
+    pairs = pairs.view(V, V).double()  # [character, next character]
+    joint = pairs / pairs.sum()
+    single = joint.sum(dim=0)
+    uniform = math.log(V)
+    unigram = -torch.special.xlogy(single, single).sum().item()
+    following = joint / joint.sum(dim=1, keepdim=True)
+    bigram = -torch.special.xlogy(joint, following).sum().item()
+    guesses = {"uniform": uniform, "unigram": unigram, "bigram": bigram}
+    display(
+        Table(
+            ["guess", "loss, nats per character", "perplexity"],
+            [
+                [name, f"{nats:.3f}", f"{math.exp(nats):.1f}"]
+                for name, nats in guesses.items()
+            ],
+            f"{len(corpus.train):,} characters to learn from, {V} of them different",
+        )
+    )
+
+
+if __name__ == "__main__":
     # ## The simplest language model
     #
-    # It is a table with a row for each character. The row contains a logit for each possible next character:
-    # `nn.Embedding` with $V \times V$ parameters. The softmax of a row can be any distribution, so the best
-    # table is the bigram guess. At the start all logits are zero, which is the uniform guess.
+    # It is the table of the picture, `[V, V]`: a row for each character, with a logit for each possible next
+    # one. The softmax of a row can be any distribution, so the best table is the bigram guess. At the start
+    # all logits are zero, which is the uniform guess.
     def new_table() -> nn.Embedding:
         table = nn.Embedding(V, V)
         nn.init.zeros_(table.weight)

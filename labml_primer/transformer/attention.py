@@ -12,9 +12,14 @@ values, weighted by how well their keys match:
 
 $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{\sqrt{d_k}}\Big)\,V$$
 
-In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Each of their rows is one query, key or value;
-queries and keys have $d_k$ components. So one matrix product, $QK^\top$, compares every query with every key.
-{term}`Softmax` turns each row of these scores into weights that sum to one ({doc}`../training/loop`).
+In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Each of their rows is one query, key or value:
+$Q$ is `[queries, d_k]`, $K$ is `[keys, d_k]` and $V$ is `[keys, d_v]`. So one matrix product, $QK^\top$,
+compares every query with every key: `[queries, keys]`. {term}`Softmax` turns each row of these scores into
+weights that sum to one ({doc}`../training/loop`).
+
+Why are queries and keys two matrices? Looking for something and being found are different. In "dog bites
+man", "bites" has to find who bites, but "dog" need not look for a verb. If both came from one matrix, the
+score of "bites" for "dog" would equal that of "dog" for "bites".
 
 The weights are computed separately for each sentence, from its own words. The formula does not depend on the
 order of the words or on their number. So the same trained matrices work at every length, and the order has to
@@ -263,10 +268,10 @@ class MultiHeadAttention(nn.Module):
       Z &= [\operatorname{head}_1; \dots; \operatorname{head}_H]\,W^O
     \end{aligned}$$
 
-    `x` and `y` are $X$ and $Y$. With `y = x` this is {term}`self-attention`. If the queries come from one
-    sequence and the keys and values from another, it is {term}`cross-attention`: `x` is then the state of the
-    {term}`decoder` and `y` the output of the {term}`encoder`. All heads together cost about as much as one
-    head of full width.
+    The three matrices of a head are `[d_model, d_k]`, and $W^O$ is `[d_model, d_model]`. `x` and `y` are $X$
+    and $Y$. With `y = x` this is {term}`self-attention`. If the queries come from one sequence and the keys
+    and values from another, it is {term}`cross-attention`: `x` is then the state of the {term}`decoder` and
+    `y` the output of the {term}`encoder`. All heads together cost about as much as one head of full width.
 
     :::{picture} heads
     :::

@@ -133,7 +133,7 @@ def unchecked(model: nn.Module, reason: str) -> None:
 
 
 def random_text(like: Tensor, length: int) -> Tensor:
-    """Return `[1, length, ...]` with values of a tensor `[batch, seq, ...]`, 0 and 1."""
+    """Return `[1, length, ...]` with values of `like` `[batch, seq, ...]`, 0 and 1."""
     values: Tensor = torch.cat([like[:1, :32].flatten(), like.new_tensor([0, 1])])
     values = torch.unique(values)
     shape, generator = (1, length, *like.shape[2:]), torch.Generator().manual_seed(0)
@@ -142,7 +142,7 @@ def random_text(like: Tensor, length: int) -> Tensor:
 
 
 def watch(model: nn.Module) -> Calls:
-    """Return a dictionary that grows by a call whenever a layer of a copied model has run.
+    """Return a dictionary that gets a call whenever a layer of a copied model ran.
 
     The hooks of the model are not called, and what it writes into its buffers is lost. An error gets the name
     of the layer in which it occurred.
@@ -189,17 +189,17 @@ def tensors(x: object) -> list[Tensor]:
 
 
 def first_wrong(whole: Calls, steps: list[Calls], start: int, length: int) -> str:
-    """Return the first layer that computes the tokens from `start` on wrongly, each in a step, or nothing.
+    """Return the first layer that computes tokens from `start` on wrongly, or nothing.
 
-    The last layer that can be compared decides whether anything is wrong. Most steps must be, because
-    rounding can change all of one, for example the expert that its token is sent to.
+    Each step has one token. The last layer that can be compared decides whether anything is wrong. Most
+    steps must be, because rounding can change all of one, for example the expert that its token is sent to.
     """
     computed = [x.dtype for call in whole.values() for x in call.outputs]
     floats = {dtype for dtype in computed if dtype.is_floating_point}
     limit = max((TOLERANCE.get(dtype, 0.1) for dtype in floats), default=0.0)
 
     def largest_errors(key: tuple[str, int], part: str) -> list[float]:
-        """Return the largest error of the inputs or outputs in each step that can be compared."""
+        """Return the largest error of each step that can be compared."""
         found = []
         for at, step in enumerate(steps, start):
             if key in step:  # an expert may have no tokens in some steps
@@ -224,9 +224,10 @@ def first_wrong(whole: Calls, steps: list[Calls], start: int, length: int) -> st
 def relative_errors(
     whole: list[Tensor], new: list[Tensor], at: int, length: int
 ) -> list[float]:
-    """Compare tensors of a whole text with those of its token `at` alone, by the norm of the difference.
+    """Compare tensors of a whole text with those of its token `at` alone.
 
-    A tensor without a dimension for the text is compared after its last token, and others not at all.
+    The error is the norm of the difference, relative to that of the right tensor. A tensor without a
+    dimension for the text is compared after its last token, and others not at all.
     """
     errors = []
     for right, value in zip(whole, new, strict=False):

@@ -17,7 +17,8 @@ So a {term}`decoder` block has three *sub-layers* instead of the two of {doc}`en
    encoder's output $M$, the *memory*,
 3. the feed-forward layer.
 
-With LN for the layer norm before each:
+Let $X$ be the target's vectors, `[target, d_model]`, and $M$ the memory, `[source, d_model]`. With LN for
+the layer norm before each sub-layer, every line has the shape of $X$:
 
 $$
 \begin{aligned}

@@ -9,7 +9,8 @@ A model computes with vectors, but text is made of symbols. How does a symbol be
 Cut the text into tokens: words, pieces of words, or characters ({doc}`tokens`). Number the $V$ different ones
 from 0 to $V - 1$, and give each a row of $d$ numbers (in the code `d_model`) in a matrix
 $E \in \mathbb{R}^{V \times d}$. A sentence of $L$ tokens with the numbers $x_1, \dots, x_L$ becomes a matrix
-of their rows, scaled by a constant:
+of their rows, scaled by a constant, so that a token's vector is about as large as that of its position, which
+is added next:
 
 $$X = \sqrt{d} \begin{bmatrix} E[x_1] \\ \vdots \\ E[x_L] \end{bmatrix} \in \mathbb{R}^{L \times d}$$
 
@@ -50,9 +51,9 @@ class Embedding(nn.Module):
         # variance one. Two sections below, marked *Deeper*, measure why this matters.
         #
         # :::{deviation} the slides, embedding layer
-        # The slides that this book follows {cite:p}`liu_transformer` start from $\mathcal{N}(0, I)$,
-        # PyTorch's default, and still multiply by $\sqrt{d}$. They say that the tokens are then on the scale
-        # of the positions, but their root mean square is $\sqrt{2d}$ times as large.
+        # The slides {cite:p}`liu_transformer` start from $\mathcal{N}(0, I)$, PyTorch's default, and still
+        # multiply by $\sqrt{d}$. They say that the tokens are then on the scale of the positions, but their
+        # root mean square is $\sqrt{2d}$ times as large.
         # :::
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
         self.scale = math.sqrt(d_model)
@@ -73,7 +74,8 @@ class Embedding(nn.Module):
 if __name__ == "__main__":
     # ## A look-up is a matrix product
     #
-    # The slides have an example with a vocabulary of five words and the sentence "it is an example".
+    # The slides that this book follows {cite:p}`liu_transformer` have an example with a vocabulary of five
+    # words and the sentence "it is an example".
     torch.manual_seed(0)
     vocabulary = ["an", "a", "is", "it", "example"]
     sentence = ["it", "is", "an", "example"]

@@ -12,8 +12,8 @@ features of each position, applies the function, and narrows them again:
 
 $$\operatorname{FFN}(x) = \max(0,\; xW_1 + b_1)\,W_2 + b_2$$
 
-with $W_1 \in \mathbb{R}^{d_\text{model} \times d_\text{ff}}$ and
-$W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. Here the activation function is {term}`ReLU`,
+Here $x$ is the vector of one position, `[d_model]`, and the matrices $W_1$ and $W_2$ are `[d_model, d_ff]`
+and `[d_ff, d_model]`, so the result has the shape of $x$. The activation function is {term}`ReLU`,
 $\max(0, x)$. The paper has $d_\text{model} = 512$ and $d_\text{ff} = 2048$. Each of the $d_\text{ff}$ columns
 of $W_1$ detects one direction in $x$. The more of it there is, the more of the matching row of $W_2$ is added
 to the output.

@@ -13,8 +13,9 @@ $$P(t_1 \dots t_n) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1})$$
 
 A model that predicts each token from those before it alone is called {term}`autoregressive`. Because of the
 {term}`causal mask`, one forward pass predicts the next token at every position, so each token of a text is a
-training example. The model is called *decoder-only*, because it has no encoder. Its blocks have no
-cross-attention, which leaves two of the decoder's three sub-layers.
+training example. (Without the mask, a position could copy its answer from the next one.) The model is called
+*decoder-only*, because it has no encoder. Its blocks have no cross-attention, which leaves two of the
+decoder's three sub-layers.
 
 Later chapters change the attention, the activation function, the norm or the whole block. Each of these is a
 field of one configuration.
@@ -135,9 +136,16 @@ class LanguageModel(nn.Module):
         self.norm = config.norm(config.d_model)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        """
+        The path of a text: each of the `[batch, seq]` numbers becomes a vector of `d_model` numbers, the sum
+        of its row and its position's. Every block adds to that vector what attention finds at earlier
+        positions, and what the feed-forward layer makes of it. At the end, the vector is compared with the
+        row of every token.
+        """
+        # `look_up` is `self.embedding(tokens)`, with an error that names a token outside of the vocabulary.
         x = self.positions(look_up(self.embedding, tokens))  # [batch, seq, d_model]
         for block in self.blocks:
-            x = block(x)
+            x = block(x)  # [batch, seq, d_model]
         return F.linear(self.norm(x), self.embedding.weight)
 
 

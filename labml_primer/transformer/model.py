@@ -11,7 +11,8 @@ probability for each token of the {term}`vocabulary`:
 $$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(z_i E^\top)$$
 
 where $t_1 \dots t_i$ are the target's tokens so far, $S$ is the source, $z_i$ is the decoder's output at
-$t_i$, $z_0$ the one at the start token, and $E$ is a matrix with one row per token.
+$t_i$, a vector `[d_model]`, $z_0$ the one at the start token, and $E$ is a matrix with one row per token,
+`[vocab_size, d_model]`. So $z_i E^\top$ has one number per token, its logit.
 
 This chapter builds the model, trains it in about a minute, and shows what it attends to. Most of the book
 after it is about one half of it, a stack of blocks that continues a text: {doc}`language_model`.
@@ -414,8 +415,8 @@ if __name__ == "__main__":
     def next_token(logits: Tensor, ended: Tensor, padding: int) -> Tensor:
         raise NotImplementedError  # your code instead of this line
 
-    first = [[0.0, 5.0, 1.0], [2.0, 0.0, 3.0]]
-    scores = torch.tensor([first, [[0.0, 5.0, 1.0], [4.0, 0.0, 3.0]]])
+    read = [[0.0, 5.0, 1.0], [0.0, 5.0, 1.0]]  # the scores at two earlier positions
+    scores = torch.tensor([[*read, [2.0, 0.0, 3.0]], [*read, [4.0, 0.0, 3.0]]])
     neither, second = torch.tensor([False, False]), torch.tensor([False, True])
     cases: list[Case] = [
         ((scores, neither, 1), [2, 0], "the last position predicts the next token"),

@@ -16,10 +16,11 @@ $$\begin{aligned}
   &\text{pre-norm:} & x &\leftarrow x + \operatorname{sub}\big(\operatorname{LN}(x)\big)
 \end{aligned}$$
 
-The sub-layer $\operatorname{sub}$ is attention or the feed-forward layer, and $\operatorname{LN}$ is layer
-norm, below. The paper of 2017 describes {term}`post-norm`. The slides, this book and most models since use
-{term}`pre-norm`, because deep models then depend less on {term}`warm-up`: in this chapter, a model of 12
-blocks trains without it only with pre-norm.
+Here $x$ is the residual stream, `[batch, seq, d_model]`, the sub-layer $\operatorname{sub}$ is attention or
+the feed-forward layer, and $\operatorname{LN}$ is layer norm, below. All keep that shape. The paper of 2017
+describes {term}`post-norm`. The slides, this book and most models since use {term}`pre-norm`, because deep
+models then depend less on {term}`warm-up`: in this chapter, a model of 12 blocks trains without it only with
+pre-norm.
 
 :::{picture} residual
 :::

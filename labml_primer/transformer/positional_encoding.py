@@ -13,7 +13,7 @@ $t$ should have three properties:
 1. Unique: no two positions share one.
 2. Consistent: one linear map turns $p_t$ into $p_{t+\phi}$, the same for every $t$, so that "three words
    back" can be learned once, for all positions.
-3. Unlimited: there is a $p_t$ for every $t$, and all have the same length.
+3. Unlimited: there is a $p_t$ for every $t$, and all these vectors are equally long.
 
 Pairs of a sine and a cosine, turning at $d/2$ different speeds, have all three. This is the
 {term}`positional encoding` of the first Transformer:

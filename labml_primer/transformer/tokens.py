@@ -267,15 +267,16 @@ if __name__ == "__main__":
     # the one before: with twice the vocabulary, tokens are only a little longer (on the left).
     #
     # Each token has its price. It needs a row of {term}`parameters`, and a model that predicts the next token
-    # computes a score for every token of the vocabulary. With $n$ {term}`blocks <block>` of width $d$, a
-    # {term}`Transformer` needs about $12 n d^2$ {term}`multiply-adds` per token in its blocks and $V d$ for
-    # the scores. The right panel divides this by the characters per token and compares it with a vocabulary
-    # of 256 bytes. Dots are the lowest points: {value}`f"{cheapest['4 blocks, width 64']:,}"` tokens at width
-    # 64, and {value}`f"{cheapest['4 blocks, width 128']:,}"` at width 128, which the models of our
-    # experiments have. With their 2,048 tokens they need {value}`f"{extra:.0%}"` more. In a model of 12
-    # blocks and width 768, the size of the smallest GPT-2 {cite:p}`radford2019language`, the scores are a
-    # small part of the work, so the largest vocabulary of the figure is the cheapest. GPT-2 has 50,257
-    # tokens.
+    # computes a score for every token of the vocabulary. A {term}`Transformer`, the model of the next
+    # chapters, is a stack of $n$ {term}`blocks <block>`. Each multiplies a token's vector of $d$ numbers by
+    # matrices with about $12\,d^2$ numbers in all. So a token costs about $12 n d^2$ {term}`multiply-adds` in
+    # the blocks, and $V d$ for the scores of $V$ tokens. The right panel divides this by the characters per
+    # token and compares it with a vocabulary of 256 bytes. Dots are the lowest points: {value}`f"{cheapest['4
+    # blocks, width 64']:,}"` tokens at width 64, and {value}`f"{cheapest['4 blocks, width 128']:,}"` at width
+    # 128, which the models of our experiments have. With their 2,048 tokens they need {value}`f"{extra:.0%}"`
+    # more. In a model of 12 blocks and width 768, the size of the smallest GPT-2
+    # {cite:p}`radford2019language`, the scores are a small part of the work, so the largest vocabulary of the
+    # figure is the cheapest. GPT-2 has 50,257 tokens.
     #
     # The other price is paid in learning: a row learns from the places where its token occurs. In the
     # training plays, the last 100 of the {value}`f"{sizes[-1]:,}"` tokens occur {value}`f"{rare:.0f}"` times
@@ -408,6 +409,11 @@ if __name__ == "__main__":
             (torch.tensor([5, 4, 9, 5, 4, 8, 4, 5]),),
             [5, 4],
             "5 4 occurs twice, and 4 5 is another pair",
+        ),
+        (
+            (torch.tensor([1, 4, 1, 2, 0, 1, 4, 1, 2, 0]),),
+            [1, 2],
+            "1 4, 4 1, 1 2 and 2 0 occur twice: the first token counts, then the second",
         ),
     ]
     check_answer(next_pair, cases)

@@ -16,6 +16,8 @@ from sphinx.cmd.build import build_main
 from labml_primer.search.mutations import MUTATIONS, mutate
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, parse
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def small_search() -> list[dict[str, object]]:
     """Return the log of a search of 30: three are copies of the Transformer, one has no outcome yet."""
@@ -179,7 +181,7 @@ def site(tmp_path: Path) -> Path:
     )
     (tmp_path / "plan.toml").write_text("[search.b]\n[search.a]\n[search.c]\n")
     for name, text in {
-        "index": ".. individuals::\n\n.. toctree::\n\n   lines\n   other\n",
+        "index": "The best: :winner:`a`.\n\n.. individuals::\n\n.. toctree::\n\n   lines\n   other\n",
         "lines": ".. lineage::\n",
         "other": "Text.\n",
     }.items():
@@ -221,6 +223,40 @@ def test_a_search_is_on_the_pages_as_soon_as_it_is_recorded_in_the_order_of_the_
     first.unlink()
     assert built(site) == ["index", "lines"]
     assert "#a/26" not in (site / "lines.html").read_text()
+
+
+def test_a_page_links_to_the_best_individual_of_a_search(site: Path, log: Path) -> None:
+    (log.parent / "records" / "a.jsonl").write_text(log.read_text())
+    built(site)
+    assert re.search(
+        r'The best: <a[^>]* href="#a/26">individual 26</a>',
+        (site / "index.html").read_text(),
+    )
+
+
+def test_the_page_says_of_each_search_what_its_best_program_computes() -> None:
+    page = (ROOT / "book/pages/individuals.md").read_text(encoding="utf-8")
+    records = json.loads((ROOT / "experiments/results/searches.json").read_text())
+    said = dict(re.findall(r"\{winner\}`([\w-]+)`\n: ((?:.+\n)+)", page))
+    assert list(said) == list(records["searches"])
+    for name, search in records["searches"].items():
+        runs = [line.split(" = ")[1].partition("(")[0] for line in search["best"]]
+        assert "MAT MUL" not in str(runs), "attention is gone"
+        (convolution,) = (
+            each
+            for each in runs
+            if re.match(r"D?CONV \d+X", each[:-1]) and each[-4:] != " 1X1"
+        )
+        width = re.findall(r"\d+", convolution)[0]
+        assert f"convolution of width {width}" in said[name]
+        assert ("depthwise" in said[name]) == convolution.startswith("D")
+        assert ("sine" in said[name]) == ("SIN" in runs)
+        squares = re.findall(
+            r"(h\d+) = MULTIPLY\((h\d+), \2\)", "\n".join(search["best"])
+        )
+        outside = [v for v, _ in squares if f"RED MEAN({v})" not in str(search["best"])]
+        assert ("square" in said[name]) == bool(outside), "one that is not in a norm"
+        assert ("norm" in said[name].replace("no norm", "")) == ("DIVIDE" in runs)
 
 
 def test_the_site_has_the_data_of_each_search(site: Path, log: Path) -> None:

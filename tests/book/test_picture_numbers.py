@@ -5,14 +5,19 @@ import torch
 from drawing import instructions
 from pictures.compared.t5_buckets import bucket
 from pictures.primer.convolution import INPUT, WEIGHTS, output
-from pictures.search import mutations, primitives, program
+from pictures.search import mutations, primitives, program, small_search
+from pictures.training import training
+from pictures.transformer import one_new_row
 
+from experiments.search import small
 from labml_primer.compared.t5 import relative_position_bucket
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
 from labml_primer.search.mutations import deleted, inserted, swapped
 from labml_primer.search.primitives import PRIMITIVES
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
 from labml_primer.search.running import expand, live_values
+from labml_primer.training.loop import next_character_loss
+from labml_primer.transformer.attention import attention_weights, causal_mask
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
@@ -28,6 +33,31 @@ def test_pictured_convolution_has_a_new_layers_weights_and_outputs() -> None:
     with torch.no_grad():
         outputs = layer(torch.tensor(INPUT).view(1, -1, 1, 1)).flatten().tolist()
     assert [output(place) for place in range(len(INPUT))] == pytest.approx(outputs)
+
+
+def test_pictured_step_of_training_has_the_loss_and_the_gradients_of_the_chapter() -> (
+    None
+):
+    table = torch.nn.Embedding(5, 5)
+    table.weight.data = torch.tensor(training.TABLE)
+    window = torch.tensor([[training.LETTERS.index(c) for c in training.WINDOW]])
+    loss = next_character_loss(table, window)
+    (expected,) = torch.autograd.grad(loss, table.weight)
+    _, losses, gradients = training.step(training.TABLE)
+    assert sum(losses) / len(losses) == pytest.approx(loss.item())
+    torch.testing.assert_close(torch.tensor(gradients), expected)
+    table.weight.data -= training.RATE * expected
+    new = training.updated(training.TABLE, gradients)
+    torch.testing.assert_close(torch.tensor(new), table.weight.data)
+
+
+def test_pictured_weights_are_the_rows_of_causal_attention() -> None:
+    query, key = (
+        torch.tensor(rows).float() for rows in (one_new_row.QUERIES, one_new_row.KEYS)
+    )
+    expected = attention_weights(query, key, causal_mask(len(query), len(key)))
+    for step, row in enumerate(expected.tolist()):
+        assert one_new_row.weights(step) == pytest.approx(row[: step + 1])
 
 
 @pytest.mark.parametrize(
@@ -75,6 +105,44 @@ def test_pictured_mutations_are_the_chapters() -> None:
         assert [(n.operation, n.inputs) for n in pictured] == [
             (i.operation, (i.first,)) for i in child
         ]
+
+
+def test_pictured_search_is_what_the_chapters_make_of_its_losses() -> None:
+    individuals = small_search.read()
+    assert len(individuals) == 40
+    search = small.search(small_search.SEED)
+    for each, state in zip(individuals, small_search.births(individuals), strict=True):
+        assert [one.number for one, _ in search.population] == state.living
+        asked = search.ask()
+        assert (asked.number, asked.parent) == (each.number, each.parent)
+        assert str(asked.program.dna).splitlines() == each.program
+        assert list(asked.program.mutations) == each.mutations
+        if each.parent is not None:
+            assert (
+                min(state.drawn, key=lambda n: individuals[n].loss or 0) == each.parent
+            )
+        search.tell(asked, () if each.loss is None else (each.loss,))
+
+
+def test_pictured_words_say_what_its_programs_do() -> None:
+    individuals = small_search.read()
+
+    def runs(number: int) -> list[str]:
+        lines = expand(parse("\n".join(individuals[number].program)))
+        return [lines[value - 2].operation for value in live_values(lines)]
+
+    def loss(number: int) -> float:
+        return individuals[number].loss or 0
+
+    copies = [loss(number) for number in range(10)]
+    assert min(copies) <= loss(10) <= max(copies), "no better"
+    convolved = {n for n in range(40) if {"CONV 15X1", "CONV 3X1"} & {*runs(n)}}
+    assert min(n for n in range(40) if "CONV 15X1" in runs(n)) == 13
+    assert "CONV 15X1" not in runs(15) and abs(loss(15) - min(copies)) < 0.05
+    assert 18 in convolved and 23 in convolved, "others have it now"
+    low = [n for n in range(30, 40) if loss(n) < 0.45]
+    assert len(low) == 5 and convolved >= {*low}, "half of them have it"
+    assert runs(13) == ["CONV 15X1"], "the rest is dead code"
 
 
 def node(text: str) -> instructions.Node:

@@ -26,10 +26,11 @@ console.log(JSON.stringify({{
 
 
 def place(
-    kind: str, url: str, page: str, *names: str, text: str = ""
+    kind: str, url: str, page: str, *names: str, text: str = "", explained: str = ""
 ) -> dict[str, Any]:
     found = {"kind": kind, "url": url, "page": page, "names": list(names)}
-    return found | ({"text": text} if text else {})
+    found |= {"text": text} if text else {}
+    return found | ({"explained": explained} if explained else {})
 
 
 PLACES = [
@@ -43,9 +44,19 @@ PLACES = [
     place("section", "lm#many", "Language model", "How many parameters?"),
     place("definition", "attention#mask", "Attention", "Causal mask", "causal_mask"),
     place("page", "model", "The Transformer", "The Transformer"),
-    place("term", "term#squared", "Glossary", "squared ReLU", "max(x, 0)²"),
+    place("term", "term#squared", "Glossary", "squared ReLU", "max(x, 0)²", explained="ez#SquaredReLU"),
     place("term", "term#kernel", "Glossary", "kernel", text="Weights of a convolution: its width."),
     place("term", "term#quadratic", "Glossary", "quadratic cost", "O(n²)"),
+    place("definition", "faster#look_up", "The same, faster", "look_up"),
+    place("definition", "fixed#FixedLookUp", "Compiled", "Look-up", "FixedLookUp"),
+    place("definition", "attention#look_up", "Attention", "One table", "look_up"),
+    place("term", "term#look-up", "Glossary", "look-up", text="A row.", explained="attention#look_up"),
+    place("page", "licenses", "Licenses", "Licenses"),
+    place("term", "term#norm", "Glossary", "layer normalization", text="Mean 0."),
+    place("section", "transfer#bert", "In other models", "An encoder alone, as in BERT"),
+    place("page", "ez-again", "Primer in full", "Primer in full"),
+    place("row", "notation#sizes", "Notation", "d_ff", text="hidden width"),
+    place("section", "embedding#factor", "Embedding", "Why the factor √d?"),
 ]  # fmt: skip
 
 
@@ -75,6 +86,18 @@ FIRST = {
     "encodr": ["encoder", "encoder#Encoder"],
     "transfomer": ["model"],
     "the width of convolutions": ["term#kernel"],
+    # What explains a word comes before what only has its name.
+    "what is a look-up": ["attention#look_up", "term#look-up", "fixed#FixedLookUp"],
+    # Another spelling, a plural, initials.
+    "licence": ["licenses"],
+    "layer normalisations": ["term#norm"],
+    "qc": ["term#quadratic"],
+    # A rare word counts more than a frequent one.
+    "use primer in BERT": ["transfer#bert"],
+    # An argument is one word.
+    "d_ff": ["notation#sizes"],
+    # The beginning of a longer word is not that word.
+    "maximum": [],
     "Aufmerksamkeit": [],
     "внимание": [],
     "注意": [],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from builds import ENGINE
+from glossary import IDEOGRAPHS, initial, reading
 from small_books import Built, Shelf
 from sphinx_annotated.page.build.book import book_of
 from sphinx_annotated.read.modules import Project
@@ -210,3 +211,24 @@ def test_letters_lead_to_the_first_term_of_each_in_a_sorted_glossary(
         ("term-token", "T"),
     ]
     assert "letters" not in built.page("more")  # not sorted
+
+
+def test_terms_in_japanese_are_in_the_order_of_the_fifty_sounds() -> None:
+    terms = [
+        "注意機構",
+        "RoPE",
+        "ヘッド",
+        "バッチ",
+        "パディング",
+        "Adafactor",
+        "ハードル",
+    ]
+    terms += ["キー", "ウォームアップ", "重み減衰", "ッ"]
+    readings = {"注意": "ちゅうい", "重み": "おもみ"}
+    read = {term: reading(term, readings) for term in terms}
+    assert sorted(terms, key=read.__getitem__) == [
+        *("Adafactor", "RoPE", "ウォームアップ", "重み減衰", "キー", "注意機構", "ッ"),
+        *("バッチ", "パディング", "ハードル", "ヘッド"),
+    ]
+    assert "".join(initial(read[term]) for term in terms) == "たRはははAはかああた"
+    assert reading("語彙", readings) >= IDEOGRAPHS > reading("語彙", {"語彙": "ごい"})

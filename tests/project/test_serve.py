@@ -56,6 +56,24 @@ def test_a_served_page_has_the_script_that_follows_builds_and_its_file_has_not(
     assert capfd.readouterr() == ("", "")  # no request is printed
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200),
+        ("127.0.0.1", 200),
+        ("evil.example:8000", 421),
+        ("", 421),
+    ],
+)
+def test_a_request_by_another_name_of_this_machine_is_refused(
+    server: http.client.HTTPConnection, host: str, status: int
+) -> None:
+    server.request("GET", "/index.html", headers={"Host": host})
+    reply = server.getresponse()
+    assert reply.status == status
+    assert (reply.read().decode() == PAGE) == (status == 200)
+
+
 def test_styles_and_scripts_are_served_as_their_sources_are_now(
     server: http.client.HTTPConnection,
 ) -> None:

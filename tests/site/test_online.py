@@ -1,13 +1,13 @@
 """How the site is found, and how a reader finds whom to tell, for any repository and address."""
 
 import os
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 from xml.etree import ElementTree
 
 import yaml
 from address import online
 from built_book import PAGES, ROOT, Site, every_page
-from online import moved
+from online import moved, version
 from sphinx_annotated.page.build.repository import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
@@ -26,6 +26,19 @@ def test_the_foot_of_a_page_leads_to_its_source_its_licence_and_a_form(
     assert links["Edit this page"] == edit
     assert "template=words.yml" in links["Something wrong here?"]
     assert (ROOT / ".github/ISSUE_TEMPLATE/words.yml").is_file()
+
+
+@every_page
+def test_the_foot_of_an_editions_page_leads_to_its_words_and_reports_it(
+    site: Site, page: str
+) -> None:
+    for code in site.editions:
+        links = [str(a["href"]) for a in site.soup(f"{code}/{page}").select(".foot a")]
+        edit = f"{HERE.url}/edit/{HERE.branch}/book/locale/{code}/{page}.po"
+        assert edit in links
+        (report,) = (each for each in links if "template=words.yml" in each)
+        reported = parse_qs(urlsplit(report).query)["page"]
+        assert reported == [f"{HERE.pages}{code}/{page}.html"]
 
 
 def test_the_root_is_the_welcome_page_with_links_that_work(site: Site) -> None:
@@ -52,6 +65,14 @@ def test_the_root_of_an_edition_is_its_welcome_page_with_links_that_work(
             parts = urlsplit(link)
             if not parts.scheme and parts.path:
                 assert (site.folder / code / parts.path).is_file(), link
+
+
+def test_other_books_can_link_to_each_edition_by_name_and_version(site: Site) -> None:
+    for folder in ("", *site.editions):
+        lines = (site.folder / folder / "objects.inv").read_bytes().split(b"\n")
+        title = yaml.safe_load((ROOT / "_config.yml").read_text())["title"]
+        assert lines[1].decode() == f"# Project: {title}"
+        assert lines[2].decode() == f"# Version: {version(ROOT)}"
 
 
 def test_the_map_has_every_page_once(site: Site) -> None:

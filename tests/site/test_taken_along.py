@@ -211,6 +211,17 @@ def test_a_machine_without_a_font_for_a_language_says_which_to_install(
     assert "install fonts-noto-cjk" in capsys.readouterr().out
 
 
+def test_a_release_without_a_font_for_a_language_ends_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ja").mkdir()
+    monkeypatch.setattr(offline, "SITE", tmp_path)
+    monkeypatch.setattr(offline, "_can_be_printed", lambda _language: False)
+    with pytest.raises(SystemExit):
+        offline.write(strict=True)
+    assert [each.name for each in tmp_path.iterdir()] == ["ja"]
+
+
 def test_links_to_what_the_pdf_does_not_have_are_no_links(tmp_path: Path) -> None:
     picture = '<svg><a href="two.html#c:1"></a><a href="#gone"></a><use href="#dot"/><path id="dot"/></svg>'
     pages = {

@@ -51,9 +51,9 @@ def draw() -> str:
         canvas.cell(x, TOP, CELL, CELL, shade, kind)
         canvas.words(x + CELL / 2, TOP + CELL / 2, shown(letter))
     charts = (
-        ("anywhere", UNIGRAM, "c5", "Counts"),
-        ("after *o*", [float(count) for count in AFTER_O], "c1", "Counts"),
-        ("mixed", BIGRAM, "c0", "Counts.mix"),
+        ("anywhere", UNIGRAM, "c5", "probability"),
+        ("after *o*", [float(count) for count in AFTER_O], "c1", "probability"),
+        ("mixed", BIGRAM, "c0", "probability"),
     )
     for x, (title, bars, kind, link) in zip(PANELS, charts, strict=True):
         counted = kind == "c1"

@@ -39,6 +39,26 @@
   // Shows the chapter's place in the list. Not by scrollIntoView, from where the first Tab would start in Chrome.
   laidOut(() => { const here = $("[aria-current]", list); if (here) list.scrollTop = here.offsetTop - list.clientHeight / 2; });
 
+  // What was read, known by its address in the edition, and which route was chosen: on this machine, and nowhere else.
+  const home = new URL(root.dataset.content_root, location.href).pathname;
+  const page = ({ pathname }) => pathname.slice(home.length).replace(/\.html$/, "");
+  const read = () => (recall("read") ?? "").split(" "), way = $(".needs"), pager = $(".pager");
+  const mark = () => {
+    for (const tick of $$(".tick")) tick.remove();
+    for (const link of $$("#chapnav a, .stops a")) if (read().includes(page(link)))
+      link.append(Object.assign(document.createElement("span"), { className: "tick", textContent: "✓", role: "img", ariaLabel: _("read") }));
+    const nexts = way ? $$("[data-route]", way) : [];
+    if (recall("route")) for (const next of nexts) next.hidden = next.dataset.route !== recall("route");
+  };
+  addEventListener("marks", mark);
+  mark();
+  if (way && pager) new IntersectionObserver(([seen], watch) => {
+    if (!seen.isIntersecting) return;
+    watch.disconnect();
+    if (!read().includes(page(location))) store("read", [...read(), page(location)].join(" ").trim());
+    mark();
+  }).observe(pager);
+
   // The search script is loaded when a reader focuses the field.
   const form = $("form.search"), ways = ["pointerover", "focusin"], base = document.currentScript.src;
   const seek = () => {

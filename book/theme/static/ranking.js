@@ -1,18 +1,29 @@
 /* How well the names of a place answer a query. No page is needed for it: `tests/site` runs it, too. */
 
-const COMMON = new Set("a an and are as at be by can do does for from how i in is it its many me much my number of on or our the there this to use was what when where which who why with you your".split(" "));
-export const KINDS = ["page", "definition", "section", "term"];
+const COMMON = new Set("a about all an and are as at be between by can do does for from how i in is it its many me mean means much my need needs number of on or our the there this to use using was what when where which who why with work works you your の は を に が で と も か へ や から まで より とは です ます する した して こと もの 何 なに どう なぜ どの".split(" "));
+const SECTIONS = 5; // of a page
+/* What a place is, from what is about a word to code that only has it in its name. */
+export const KINDS = ["page", "explained", "term", "row", "titled", "section", "definition"];
 
 /* Scripts without spaces: their words are found by the browser's own dictionary, here and in the index alike. */
 const SPACELESS = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}ー]";
 const segmenter = Intl.Segmenter && new Intl.Segmenter(undefined, { granularity: "word" });
 const RUN = new RegExp(`${SPACELESS}+`, "gu"), EITHER = `(?:${SPACELESS}|[、。，．・：；？！（）「」『』〜])`, GAP = new RegExp(`(?<=${EITHER}(?:</?mark>)?) +| +(?=(?:</?mark>)?${EITHER})`, "gu");
 export const split = text => segmenter ? text.replace(RUN, run => ` ${[...segmenter.segment(run)].map(({ segment }) => segment).join(" ")} `) : text;
+/* A query as the index has its words: those of a name in code are apart. */
+export const spaced = query => split(query.replace(/[_.]+/g, " ")).trim();
 export const joined = text => text.replace(GAP, "");
 
 /* The words of a text: `MultiHeadAttention` has three, `n²` has two. */
 export const wordsOf = text => split(text).replace(/[²³⁰-⁹]/g, sign => ` ${sign.normalize("NFKC")}`)
   .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+
+/* One spelling of a word: British is American, many are one, and Japanese needs no final mark. */
+const fold = word => word.replace(/our/g, "or").replace(/z/g, "s").replace(/c(?=es?$)/, "s")
+  .replace(/(?<=..[^us])s$/, "").replace(/(?<=..[^e])e$|(?<=[ァ-ヺ]{2})ー$/, "").replace(/(?<=..)y$/, "i");
+
+/* A text's words as they are typed: a name in code is one. */
+const runsOf = text => text.match(/[\p{L}\p{N}_-]+/gu) ?? [];
 
 const telling = words => {
   const left = words.filter(word => !COMMON.has(word));
@@ -33,11 +44,11 @@ export const distance = (a, b) => {
   return row[b.length];
 };
 
-/* Whether a word is another one (1), begins it or is begun by it, or is a typing error for it; 0 if not. */
+/* Whether a word is another one (1), begins it, is begun by most of it, or is a typing error for it; 0 if not. */
 export const near = (word, other) => {
   if (word === other) return 1;
   const [short, long] = [word.length, other.length].sort((a, b) => a - b);
-  if (short > 2 && (word.startsWith(other) || other.startsWith(word))) return .6 + .4 * short / long;
+  if (short > 2 && (other.startsWith(word) || short >= .6 * long && word.startsWith(other))) return .6 + .4 * short / long;
   const errors = short > 7 ? 2 : short > 4 ? 1 : 0;
   return long - short <= errors && distance(word, other) <= errors ? .6 : 0;
 };
@@ -46,55 +57,91 @@ export const near = (word, other) => {
 export const prepared = place => ({
   ...place,
   said: place.names.map(name => {
-    const words = wordsOf(name), pairs = words.slice(1).map((word, i) => words[i] + word);
-    return { whole: words.join(""), words, own: telling(words), pairs };
+    const all = wordsOf(name), words = all.map(fold), own = telling(all).map(fold);
+    const joined = words.slice(1).map((word, i) => words[i] + word), initials = own.length > 1 ? own.map(([first]) => first).join("") : null;
+    return { wholes: [words.join(""), own.join("")], words, own, joined, initials };
   }),
-  around: [...new Set(telling(wordsOf(`${place.kind === "term" ? "" : place.page} ${place.text ?? ""}`)))],
+  around: new Set(telling(wordsOf(`${["term", "row"].includes(place.kind) ? "" : place.page} ${place.text ?? ""}`)).map(fold)),
 });
 
-/* 2 for a name itself. Otherwise the share of the query's words that a name has, or, at half their weight, the page's
-   title or the term's definition; less if the name has other words, too. 0 if most of the query is not there. */
-export const score = (place, query) => {
-  const words = wordsOf(query), whole = words.join(""), asked = [...new Set(telling(words))];
-  if (place.said.some(name => name.whole === whole)) return 2;
-  return Math.max(...place.said.map(({ words, own, pairs }) => {
-    const found = asked.map(word => Math.max(0, ...words.map(other => near(word, other)), ...pairs.map(pair => pair === word ? 1 : 0)));
-    if (!found.some(Boolean) && !(place.text && asked.length > 1)) return 0;
-    const context = asked.map((word, i) => found[i] || (place.around.includes(word) || place.around.includes(word.replace(/s$/, "")) ? .5 : 0));
-    const sum = all => all.reduce((a, b) => a + b, 0);
-    const named = own.filter(other => asked.some(word => near(word, other)) || pairs.some(pair => pair.includes(other) && asked.includes(pair)));
-    const answered = sum(context) / asked.length, named_ = named.length / own.length;
-    return answered >= .5 || named_ === 1 ? answered * (.6 + .4 * named_) : 0;
-  }));
+/* How well a name has a word: as one of its words, as two of them together (`feedforward`), or by its initials (MQA). */
+const has = ({ words, joined, initials }, word) => joined.includes(word) || initials === word ? 1 : Math.max(0, ...words.map(other => near(word, other)));
+
+/* What a query asks for: its words as they are said, each with a weight, more the fewer places have it in a name or, if
+   none has, the fewer pages in their text: `pages` says how many have which word. */
+export const asked = (places, query, pages = {}) => {
+  const names = places.flatMap(({ said }) => said), known = word => names.some(({ wholes, joined }) => wholes.includes(word) || joined.includes(word));
+  // An argument, `d_model`, is one word if a place has it so, and so is an abbreviation, `RoPE`.
+  const every = runsOf(query).flatMap(run => {
+    const said = wordsOf(run), one = said.map(fold).join(""), short = /^\p{Script=Latin}+$/u.test(run) && said.some(({ length }) => length < 3);
+    return short || run.includes("_") && known(one) ? [{ run, said: run.toLowerCase(), word: one, one }] : said.map(each => ({ run, said: each, word: fold(each), one }));
+  });
+  const left = every.filter(({ said }) => !COMMON.has(said)), words = left.length ? left : every;
+  return words.filter(({ word }, i) => words.findIndex(other => other.word === word) === i).map(each => {
+    const found = places.filter(({ said }) => said.some(name => has(name, each.word))).length;
+    return { ...each, found, weight: Math.log(1 + places.length / (1 + (found || SECTIONS * (pages[each.word] ?? 0)))) };
+  });
 };
 
-/* The places that answer a query, best first, each with its score. */
-export const ranked = (places, query) => {
-  const order = ({ kind, names: [name] }) => KINDS.indexOf(kind) + name.length / 1000;
-  const found = places.map(place => ({ ...place, score: score(place, query) })).filter(place => place.score > 0);
+/* The part of a query that is there: the share of the weights of its words. */
+export const share = (words, there) => words.reduce((sum, each) => sum + each.weight * there(each.word, each), 0) / words.reduce((sum, { weight }) => sum + weight, 0);
+
+/* The words of an argument count less where they are not together. */
+const together = (run, one, known) => !run.includes("_") || known.includes(one) ? 1 : .6;
+
+/* How much of a query a name has: `share`, or, at half its weight, the page's title or the term's definition; and its
+   `score`: 2 for the name itself, less than the share if the name has other words, too. Nothing if most of it is not there. */
+const answer = (place, wholes, words) => {
+  if (place.said.some(name => name.wholes.some(whole => wholes.includes(whole)))) return { share: 1, score: 2 };
+  return place.said.map(name => {
+    const found = new Map(words.map(({ word, run, one }) => [word, has(name, word) * together(run, one, name.wholes)]));
+    if (![...found.values()].some(Boolean) && !(place.text && words.length > 1)) return null;
+    const there = share(words, word => found.get(word) || (place.around.has(word) ? .5 : 0));
+    const asked = other => words.some(({ word }) => word === name.initials || near(word, other) || name.joined.includes(word) && word.includes(other));
+    const named = name.own.filter(asked).length / name.own.length;
+    return there >= .5 || named === 1 ? { share: there, score: there * (.6 + .4 * named), named } : null;
+  }).reduce((best, other) => (other?.score ?? 0) > (best?.score ?? 0) ? other : best, null);
+};
+
+/* The places that answer a query, best first. */
+export const ranked = (places, query, pages) => {
+  const all = wordsOf(query), wholes = [all, telling(all)].map(some => some.map(fold).join(""));
+  const words = asked(places, query, pages), explained = new Set(places.map(place => place.explained));
+  const rank = ({ kind, names, url }) => KINDS.indexOf(kind !== "definition" ? kind : explained.has(url) ? "explained" : names.length > 1 ? "titled" : kind);
+  const order = place => rank(place) + place.names[0].length / 1000;
+  const found = places.map(place => ({ ...place, ...answer(place, wholes, words) })).filter(({ score }) => score > 0);
+  for (const place of found) if (place.score < 2 && rank(place) === KINDS.length - 1) place.score *= .8;
   found.sort((a, b) => b.score - a.score || order(a) - order(b));
   // A class comes before its methods.
-  const all = new Set(found.map(({ url }) => url));
-  return found.filter(({ url, score }) => score === 2 || !all.has(url.slice(0, url.lastIndexOf("."))));
+  const urls = new Set(found.map(({ url }) => url));
+  return found.filter(({ url, score }) => score === 2 || !urls.has(url.slice(0, url.lastIndexOf("."))));
+};
+
+/* The share of a query that a text has, less for a long text, which has more words of any kind. */
+export const covered = (text, words) => {
+  const all = text.split(/\s+/), known = [...new Set(all.flatMap(runsOf).flatMap(run => { const parts = wordsOf(run).map(fold); return [...parts, parts.join("")]; }))];
+  const there = word => known.includes(word) ? 1 : known.some(other => near(word, other) || stem(word, other)) ? .8 : 0;
+  return share(words, (word, { run, one }) => there(word) * together(run, one, known)) / (1 + all.length / 3000);
 };
 
 /* Whether a text that was found has one of the words. The index also finds texts that share a letter. */
 export const answers = (marked, query) => {
-  const asked = wordsOf(query);
-  return marked.flatMap(wordsOf).some(word => asked.some(other => near(word, other) || stem(word, other)));
+  const asked = wordsOf(query).map(fold);
+  return marked.flatMap(wordsOf).map(fold).some(word => asked.some(other => near(word, other) || stem(word, other)));
 };
 const stem = (a, b) => {
   let same = 0;
   while (same < a.length && a[same] === b[same]) same++;
-  return same > 3 && same >= .6 * Math.min(a.length, b.length);
+  return same > 3 && same >= .65 * Math.min(a.length, b.length);
 };
 
-/* The query with each word that no place has replaced by the nearest word that one has. */
+/* The query with each word that no place has replaced by another spelling of it, or by the nearest word that one has. */
 export const corrected = (places, query) => {
-  const known = new Set(places.flatMap(({ said, around }) => [...said.flatMap(({ words }) => words), ...around]));
+  const all = new Set(places.flatMap(({ names, text, page }) => [...names, text ?? "", page].flatMap(wordsOf))), spelled = new Map([...all].map(word => [fold(word), word]));
   return wordsOf(query).map(word => {
-    if (known.has(word) || word.length < 5) return word;
-    const near = [...known].filter(other => Math.abs(other.length - word.length) < 3).map(other => [distance(word, other), other]);
+    const other = all.has(word) ? word : spelled.get(fold(word));
+    if (other || word.length < 5) return other ?? word;
+    const near = [...all].filter(other => Math.abs(other.length - word.length) < 3).map(other => [distance(word, other), other]);
     const [errors, best] = near.sort((a, b) => a[0] - b[0])[0] ?? [9];
     return errors <= (word.length > 7 ? 2 : 1) ? best : word;
   }).join(" ");

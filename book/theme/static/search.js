@@ -17,30 +17,48 @@
     await module.options({ baseUrl: base.pathname, excerptLength: 18 });
     return module;
   });
-  // Pages, sections, definitions and terms, found by their names. They come before what is found in the text.
+  // Pages, sections, definitions and terms, found by their names.
   const ranking = import(new URL("ranking.js", here));
   let coming;
-  const placesOf = async words => {
-    const { prepared, ranked } = await ranking;
-    const all = await (coming ??= fetch(new URL("_pagefind/places.json", base)).then(answer => answer.json()).then(places => places.map(prepared)));
-    const found = ranked(all, words), named = found.filter(({ score }) => score === 2).slice(0, 4);
-    const exact = named.length ? named : found.slice(0, 1).filter(({ kind }) => kind === "term");
+  const places = async () => coming ??= fetch(new URL("_pagefind/places.json", base)).then(answer => answer.json()).then(async all => all.map((await ranking).prepared));
+  const placesOf = async (words, pages) => {
+    const all = await places(), found = (await ranking).ranked(all, words, pages), named = found.filter(({ score }) => score === 2).slice(0, 4);
+    const exact = named.length ? named : found.slice(0, 1).filter(({ kind, share }) => kind === "term" && share > .6);
     // After a term comes the place that the glossary refers to: a definition here, a page's sections below.
     const explained = exact.map(place => place.explained);
     const led = all.filter(place => place.kind !== "page" && explained.includes(place.url));
-    return { all, exact: [...exact, ...led], near: found.filter(place => place.score < 2 && !exact.includes(place)).slice(0, 5), explained };
+    return { exact: [...exact, ...led], near: found.filter(place => !exact.includes(place)).slice(0, 5), explained };
   };
-  // Sections found by their text. A name in code is searched for by all of its words.
-  const score = part => part.weighted_locations.reduce((sum, place) => sum + place.balanced_score, 0);
-  const textsOf = async (words, ask) => {
-    const { answers, split, joined } = await ranking, found = await ask(split(words.replace(/[_.]+/g, " ")).trim());
-    if (!found) return null;
-    const pages = await Promise.all(found.results.slice(0, 6).map(result => result.data()));
-    const marked = ({ excerpt }) => [...excerpt.matchAll(/<mark>(.*?)<\/mark>/g)].map(mark => mark[1]);
-    return pages.map(page => {
-      const parts = page.sub_results.filter(part => answers(marked(part), words)).sort((a, b) => score(b) - score(a)).slice(0, 3);
-      return { url: page.url, parts: parts.map(part => ({ ...part, title: joined(part.title), excerpt: joined(part.excerpt), page: joined(page.meta.title) })) };
-    });
+  const marked = ({ excerpt }) => [...excerpt.matchAll(/<mark>(.*?)<\/mark>/g)].map(mark => mark[1]);
+  // Sections found by their text: first those with most of the query. A name in code is searched for by all of its words.
+  const textsOf = async (words, found, pages) => {
+    const { answers, asked, covered, joined } = await ranking;
+    const all = await places(), wanted = asked(all, words, pages), read = await Promise.all(found.results.slice(0, 10).map(result => result.data()));
+    return read.flatMap((page, place) => {
+      const heads = page.anchors.filter(({ element }) => /^h\d$/.test(element)).map(({ location }) => location), said = page.content.split(/\s+/);
+      return page.sub_results.filter(part => answers(marked(part), words)).map(part => {
+        const start = part.anchor?.location ?? 0, end = heads.find(location => location > start);
+        const share = covered(`${part.title} ${said.slice(start, end).join(" ")}`, wanted);
+        const strength = part.weighted_locations.reduce((sum, { balanced_score }) => sum + balanced_score, 0);
+        const title = joined(part.title), named = all.find(each => each.page === joined(page.meta.title) && each.names[0] === title && each.kind !== "page");
+        const url = named && part.anchor ? new URL(named.url, base) : part.url, name = named?.kind === "definition" ? named.names.at(-1) : null;
+        return { share, place, strength, title, name, url: `${url}`, excerpt: joined(part.excerpt), page: joined(page.meta.title), of: page.url };
+      }).sort((a, b) => b.share - a.share || b.strength - a.strength).slice(0, 3);
+    }).sort((a, b) => Math.round(5 * (b.share - a.share)) || a.place - b.place || b.strength - a.strength);
+  };
+  // How many pages have the words of a query that no name has: the index also finds texts that share a beginning.
+  const pagesOf = async (words, engine) => {
+    const { asked, answers, spaced } = await ranking, all = await places(), pages = {};
+    await Promise.all(asked(all, words).filter(({ found }) => !found).map(async ({ word, said }) => {
+      const { results } = await engine.search(spaced(said)), first = await Promise.all(results.slice(0, 3).map(result => result.data()));
+      pages[word] = first.some(page => answers(marked(page), said)) ? results.length : 0;
+    }));
+    return pages;
+  };
+  // What of a query neither names nor texts have, as it was typed.
+  const absentOf = async (words, pages) => {
+    const { asked, share } = await ranking, wanted = asked(await places(), words, pages), runs = [...new Set(wanted.map(({ run }) => run))];
+    return runs.filter(run => share(wanted.filter(each => each.run === run), word => pages[word] === 0 ? 1 : 0) >= .5);
   };
   const open = on => { list.hidden = !on; input.setAttribute("aria-expanded", on); if (!on) choose(-1); };
   const choose = index => {
@@ -69,25 +87,31 @@
     const words = asked = input.value.trim();
     if (!words) return open(false);
     const engine = await load();
-    let pages = await textsOf(words, query => engine.debouncedSearch(query, {}, 120));
-    if (!pages || words !== asked) return;
-    const { all, exact, near, explained } = await placesOf(words);
-    const other = (await ranking).corrected(all, words);
-    if (!pages.some(({ parts }) => parts.length) && other !== words) pages = await textsOf(other, query => engine.search(query));
+    const found = await engine.debouncedSearch((await ranking).spaced(words), {}, 120);
+    if (!found || words !== asked) return;
+    const pages = await pagesOf(words, engine), { exact, near, explained } = await placesOf(words, pages);
+    let texts = await textsOf(words, found, pages);
+    const other = (await ranking).corrected(await places(), words);
+    if (!texts.length && other !== words) texts = await textsOf(other, await engine.search((await ranking).spaced(other)), pages);
+    const absent = await absentOf(words, pages);
     if (words !== asked) return;
-    const whole = ({ url }) => !new URL(url, base).hash;
-    const texts = pages.flatMap(({ parts }) => parts), same = (a, b) => a.page === b.page && a.title === b.title && whole(a) === whole(b);
-    const explains = page => explained.some(url => url && new URL(url, base).pathname === page.url);
-    const first = pages.filter(explains).flatMap(({ parts }) => parts.slice(0, 2));
+    const whole = ({ url }) => !new URL(url, base).hash, same = (a, b) => a.page === b.page && a.title === b.title && whole(a) === whole(b);
+    const explains = page => explained.some(url => url && new URL(url, base).pathname === page);
+    const first = texts.filter(({ of }) => explains(of)).slice(0, 2);
     const shown = place => {
       const hit = { title: place.names[0], page: place.page, url: new URL(place.url, base) };
-      const name = place.kind === "definition" ? place.names.at(-1) : null; // in code
+      const name = ["definition", "row"].includes(place.kind) ? place.names.at(-1) : null; // in code
       return { ...hit, name, excerpt: place.text ?? texts.find(text => same(text, hit))?.excerpt };
     };
-    const found = [...exact.map(shown), ...first, ...near.map(shown), ...texts];
-    const hits = found.filter((hit, i) => found.findIndex(other => same(other, hit)) === i);
+    // A place that is named so comes before texts, unless they have more of the query.
+    const most = Math.max(0, ...texts.map(({ share }) => share)), isFirst = ({ share, named }) => share >= (named === 1 ? .5 : Math.min(.6, .8 * most));
+    const every = [...exact.map(shown), ...first, ...near.filter(isFirst).map(shown), ...texts, ...near.filter(place => !isFirst(place)).map(shown)];
+    const hits = every.filter((hit, i) => every.findIndex(other => same(other, hit)) === i);
+    const note = text => Object.assign(document.createElement("li"), { className: "hits__none", textContent: text });
     list.replaceChildren(...hits.slice(0, 12).map(entry));
-    if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: _("Nothing is found for “{}”.", words) }));
+    if (absent.join("") === words.replace(/[^\p{L}\p{N}_-]/gu, "")) list.replaceChildren();
+    else list.prepend(...absent.map(run => note(_("“{}” is not in this book.", run))));
+    if (!list.children.length) list.replaceChildren(note(_("Nothing is found for “{}”.", words)));
     open(true);
   };
   input.addEventListener("input", search);

@@ -10,6 +10,7 @@ before each sign that was not meant as markup, and encloses a doctest in a block
 - A formula between dollars neither starts nor ends with a blank, unless it has a command of TeX. It is no
   amount.
 - A sign at the start of a line in the middle of a sentence starts no list, quotation or heading.
+- A box of MkDocs (``!!! note "Title"`` and lines indented by four) is one.
 - A backslash escapes the signs of inline markup. Before anything else it is a backslash.
 """
 
@@ -35,6 +36,8 @@ PROMPT = re.compile(r" *>>>( |$)")
 # The mark of a list's item that starts with a prompt.
 ITEM = re.compile(r" *(?:(?:[-*+]|\d+[.)]) +)+(?=>>>( |$))")
 FENCE = re.compile(r" *(`{3,}|~{3,}|:{3,})([^`]*)$")
+# The head of a box, a folded box or a tab of MkDocs: its kind and its title.
+BOX = re.compile(r'(?:!!!|\?{3}\+?|={3}[!+]?) *([\w-]+)?[\w -]*(?:"(.*)")?\s*$')
 DEFINITION = re.compile(r"\[([^\]^][^\]]*)\]: *<?([^\s>]+)")
 ADDRESS = re.compile(r"[\w.-]*[:/#]|.*\.\w+$")
 # Directives whose content is not Markdown, and those whose title is.
@@ -87,9 +90,56 @@ OF_WORD = re.compile(r"[A-Za-z0-9_)\]}]")
 
 def as_typed(text: str) -> str:
     """Return prose as Markdown that shows it as it was typed, except for markup that was meant."""
-    lines = _separated(_with_doctests(text.split("\n")))
+    lines = _separated(_with_doctests(_with_boxes(text.split("\n"))))
     _escape(lines, 0, len(lines))
     return "\n".join(lines)
+
+
+# -- boxes ---------------------------------------------------------------------------------
+
+
+def _with_boxes(lines: list[str]) -> list[str]:
+    """Make directives of boxes. The end of one takes the place of a blank line after it, if any."""
+    if not any(map(BOX.match, lines)):
+        return lines
+    out: list[str] = []
+    fence, at = "", 0
+    while at < len(lines):
+        head = None if fence else BOX.match(lines[at])
+        fence = _code_after(lines[at], fence)
+        at += 1
+        if not head or not any(head.groups()):
+            out.append(lines[at - 1])
+            continue
+        start = at
+        while at < len(lines) and (not lines[at].strip() or lines[at][:4].isspace()):
+            at += 1
+        body = "\n".join(line[4:] for line in lines[start:at]).rstrip()
+        if not body:
+            out += lines[start - 1 : at]
+            continue
+        inside = _with_boxes(body.split("\n"))
+        mark = "`" * max(
+            3, 1 + max(map(len, re.findall("`+", "\n".join(inside))), default=0)
+        )
+        out += [
+            f"{mark}{{admonition}} {head[2] or head[1].capitalize()}",
+            *inside,
+            mark,
+        ]
+        out += [""] * (at - start - len(body.split("\n")) - 1)
+    return out
+
+
+def _code_after(line: str, fence: str) -> str:
+    """Return the mark of the code that is open after this line, if ``fence`` was before it."""
+    mark = FENCE.match(line)
+    if mark and not mark[1].startswith(":"):
+        if not fence and not _is_prose(mark[2]):
+            return mark[1]
+        if line.strip().startswith(fence) and not mark[2].strip():
+            return ""
+    return fence
 
 
 # -- doctests ------------------------------------------------------------------------------
@@ -107,12 +157,7 @@ def _with_doctests(lines: list[str]) -> list[str]:
             lines[at] = line = " " * len(item[0]) + line[item.end() :]
         else:
             item = None
-        mark = FENCE.match(line)
-        if mark and not mark[1].startswith(":"):
-            if not fence and not _is_prose(mark[2]):
-                fence = mark[1]
-            elif line.strip().startswith(fence) and not mark[2].strip():
-                fence = ""
+        fence = _code_after(line, fence)
         if fence or not PROMPT.match(line):
             out.append(line)
             at += 1

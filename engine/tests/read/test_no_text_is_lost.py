@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from small_books import Built, Shelf, words
+from small_books import Built, Shelf, notebook_of, words
 
 pytestmark = pytest.mark.slow
 NAMES = '''
@@ -42,6 +42,35 @@ FILES = {
 
         print("x" * 200_000)
     ''',
+    "boxes.py": '''
+        """# Boxes
+
+        !!! faq "A *FAQ* of __x__"
+
+            A size $d_k$, and:
+
+            ```python
+            f(__x__)
+            ```
+
+            ??? note
+
+                Inner words.
+
+        After it.
+
+        === "Tab"
+            Of a tab.
+        !!! note
+        No body.
+
+        ```
+        !!! note
+            In code.
+        ```
+        """
+        x = 1
+    ''',
     "twice.py": '"""# One\n\nText.\n"""\n\nx = 1\n\n# # Two\n#\n# More.\ny = 2\n',
 }
 
@@ -75,6 +104,22 @@ def test_a_docstring_that_python_misreads_is_shown_as_written_with_a_warning(
     line = (book.root / "names.py").read_text().split("\n").index("def angle():") + 2
     message = rf"names\.py:{line}: WARNING: .*\\theta.*Put an r before the quotes"
     assert re.search(message, built.log), built.log
+
+
+def test_boxes_of_mkdocs_are_boxes_on_the_page_and_quotes_in_the_notebook(
+    built: Built,
+) -> None:
+    page = built.page("boxes")
+    shown = re.sub(r"\s+", " ", page.partition('role="main">')[2])
+    assert shown.count('<div class="admonition') == 3
+    for title in ("A <em>FAQ</em> of __x__", "Note", "Tab"):
+        assert f'<p class="admonition-title">{title}</p>' in shown
+    assert shown.count('<span class="math') == 1
+    assert "!!! note No body." in words(page) and "!!! note In code." in words(page)
+    text = "".join("".join(cell["source"]) for cell in notebook_of(built.root, "boxes"))
+    for line in ("> **A *FAQ* of", "> A size $d_k$", "> f(__x__)", "> > Inner words."):
+        assert line in text
+    assert "> After" not in text and "{admonition}" not in text
 
 
 def test_a_license_above_the_docstring_is_on_the_page(built: Built) -> None:

@@ -228,7 +228,9 @@ def test_chapters_read_what_the_plan_reports(
     if plan.unfinished:
         pytest.skip("the plan says that it is unfinished")
     read = {model: runs_of(curves_of(name, model)) for model in plan.models}
-    assert seconds.keys() == (plan.models.keys() if plan.timed else set())
+    assert seconds.keys() == (plan.models.keys() if plan.timed else set()), (
+        f"make experiments ONLY={name} times the steps of a plan that is `timed`, and of no other"
+    )
     for full, run in plan.runs(known).items():
         record, model = known[run.digest], full.removesuffix(f"-{run.seed}")
         shown, curve = read[model][run.seed], record["curve"]
@@ -260,7 +262,10 @@ def test_every_model_is_reported_with_three_seeds_or_five_for_the_speedup(
     plan = plans[name]
     if plan.unfinished:
         pytest.skip("the plan says that it is unfinished")
-    assert plan.seeds >= (5 if name in ("speedup", "today-characters") else 3)
+    needed = 5 if name in ("speedup", "today-characters") else 3
+    assert plan.seeds >= needed, (
+        f"{name}: a claim rests on {needed} seeds; raise `seeds`"
+    )
     missing = [run for part in plan.missing(known) for run in part]
     assert not missing, f"make experiments ONLY={name}"
     # A diverged run would be left out, and the mean of the other seeds would flatter its model.

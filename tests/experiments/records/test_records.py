@@ -191,7 +191,13 @@ def test_every_finished_plan_has_records_and_no_other_name_has(
     plans: Plans, recorded: Recorded
 ) -> None:
     finished = {name for name, plan in plans.items() if not plan.unfinished}
-    assert finished <= {*recorded} <= {*PLAN_NAMES}
+    for name in finished - {*recorded}:
+        pytest.fail(
+            f"{name} has no records: make experiments ONLY={name}, or let its plan be unfinished"
+        )
+    assert {*recorded} <= {*PLAN_NAMES}, (
+        "records without a plan: restore it, or delete them"
+    )
 
 
 def test_configuration_of_a_record_still_builds_its_model(recorded: Recorded) -> None:
@@ -219,7 +225,9 @@ def test_no_selected_rate_is_the_lowest_or_highest_tried(
         for name, model in plan.models.items():
             if not (plan.unfinished or tuning) and len(plan.rates) > 1:
                 chosen = plan.rate(model, known)
-                assert min(plan.rates) < chosen < max(plan.rates), (plan.name, name)
+                assert min(plan.rates) < chosen < max(plan.rates), (
+                    f"{plan.name}: {name} does best at {chosen:g}, the last rate tried: add the next one"
+                )
 
 
 @pytest.mark.parametrize(
@@ -281,7 +289,12 @@ def test_chapters_give_the_command_of_every_finished_plan_and_no_other(
     finished = {
         name.partition("-")[0] for name, plan in plans.items() if not plan.unfinished
     }
-    assert finished <= set(named) <= families
+    for name in finished - {*named}:
+        pytest.fail(
+            f"no chapter gives the command of {name}: write `make experiments ONLY={name}` where one shows "
+            "its runs, or let the plan be unfinished"
+        )
+    assert {*named} <= families
 
 
 def test_building_the_book_does_not_import_what_trains_the_plans() -> None:

@@ -24,6 +24,7 @@ from labml_primer.training.counting import (
     discounts,
     losses,
     ngrams,
+    probability,
     with_window,
     write,
 )
@@ -61,6 +62,27 @@ def test_probabilities_are_those_of_counting_with_dictionaries(
             for i, token in enumerate(read)
         ]
         assert found[n].tolist() == pytest.approx(expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TEXTS, TEXTS, st.integers(0, 3))
+def test_the_plain_function_and_the_tables_give_the_same_probabilities(
+    counted: list[int], read: list[int], n: int
+) -> None:
+    order = min(n + 1, len(counted))
+    found = Counts(torch.tensor(counted), order, V).probabilities(torch.tensor(read))
+    for i in range(order - 1, len(read)):
+        plain = probability(counted, read[i - order + 1 : i], read[i], V)
+        assert found[order, i].item() == pytest.approx(plain)
+
+
+def test_words_are_counted_as_the_formula_is_written_out() -> None:
+    ten = ["to", "be", "or", "not", "to", "be", "that", "is", "the", "question"]
+    alone = (1 + 8 * 1 / 8) / (10 + 8)
+    assert probability(ten, [], "or", 8) == pytest.approx(alone)
+    after_be = (1 + 2 * alone) / (2 + 2)
+    assert probability(ten, ["be"], "or", 8) == pytest.approx(after_be)
+    assert probability(ten, ["question"], "or", 8) == pytest.approx(alone)
 
 
 def test_pieces_are_counted_without_what_crosses_their_borders() -> None:

@@ -180,6 +180,8 @@ export class Model {
       key: Array(config.heads).fill(false),
       value: Array(config.heads).fill(false),
     }));
+    /** Which row of the table of positions the first token gets. */
+    this.shift = 0;
     this.read([]);
   }
 
@@ -196,18 +198,23 @@ export class Model {
     return logits;
   }
 
-  /** Empty the cache: for each layer, the keys, the values and the inputs of the convolutions. */
+  /** Empty the cache: for each layer, the queries, keys and values, and the inputs of the convolutions. */
   forget() {
     const { layers, context, d_model } = this.config;
     const empty = () => new Float32Array(context * d_model); // [seq, d_model]
     this.start = this.text.length;
     this.cache = Array.from({ length: layers }, () => ({
+      queries: empty(), // past ones are not needed again; the chapters' panels show them
       keys: empty(),
       values: empty(),
       inputs: { query: empty(), key: empty(), value: empty() },
     }));
     /** The attention weights of each token read: [layers, heads, tokens up to this one]. */
     this.attention = /** @type {Float32Array[]} */ ([]);
+    /** The residual stream of each token read: as it enters, then after each attention and each feed-forward layer. */
+    this.stream = /** @type {Float32Array[][]} */ ([]);
+    /** The hidden features of each token read, one list per layer, after the activation function. */
+    this.hidden = /** @type {Float32Array[][]} */ ([]);
   }
 
   /**
@@ -219,17 +226,37 @@ export class Model {
   append(token) {
     const { d_model, layers, heads, context } = this.config, { weights } = this;
     const position = this.attention.length;
-    if (position === context) return this.read([...this.text, token]);
+    if (position + this.shift === context) return this.read([...this.text, token]);
     this.text.push(token);
     this.attention.push(new Float32Array(layers * heads * (position + 1)));
+    this.hidden.push([]);
 
     const embedding = weights["embedding.weight"];
     const positions = weights["positions.encoding"];
     let x = embedding.slice(token * d_model, (token + 1) * d_model);
-    x = x.map((value, i) => value + positions[position * d_model + i]);
+    x = x.map((value, i) => value + positions[(position + this.shift) * d_model + i]);
+    this.stream.push([x]);
     for (let layer = 0; layer < layers; layer++) x = this.block(x, layer);
-    x = layerNorm(x, weights["norm.weight"], weights["norm.bias"]);
-    return linear(x, embedding);
+    return this.logits(x);
+  }
+
+  /**
+   * The logits of the next token: the final norm, then the table of embeddings again.
+   *
+   * @param {Float32Array} x
+   */
+  logits(x) {
+    return linear(this.norm(x, "norm"), this.weights["embedding.weight"]);
+  }
+
+  /**
+   * The layer norm of this name.
+   *
+   * @param {Float32Array} x
+   * @param {string} name
+   */
+  norm(x, name) {
+    return layerNorm(x, this.weights[`${name}.weight`], this.weights[`${name}.bias`]);
   }
 
   /**
@@ -239,15 +266,19 @@ export class Model {
    * @param {number} layer
    */
   block(x, layer) {
-    const of = (/** @type {string} */ name) => this.weights[`blocks.${layer}.${name}`];
+    const of = (/** @type {string} */ name) => this.weights[`blocks.${layer}.feed_forward.${name}`];
     const add = (/** @type {Float32Array} */ y) => x.map((value, i) => value + y[i]);
-    let y = layerNorm(x, of("attention_norm.weight"), of("attention_norm.bias"));
+    let y = this.norm(x, `blocks.${layer}.attention_norm`);
     x = add(this.attend(y, layer));
-    y = layerNorm(x, of("feed_forward_norm.weight"), of("feed_forward_norm.bias"));
-    y = linear(y, of("feed_forward.expand.weight"), of("feed_forward.expand.bias"));
+    this.stream[this.stream.length - 1].push(x);
+    y = this.norm(x, `blocks.${layer}.feed_forward_norm`);
+    y = linear(y, of("expand.weight"), of("expand.bias"));
     y = activate(y, this.config.activation);
-    y = linear(y, of("feed_forward.contract.weight"), of("feed_forward.contract.bias"));
-    return add(y);
+    this.hidden[this.hidden.length - 1].push(y);
+    y = linear(y, of("contract.weight"), of("contract.bias"));
+    x = add(y);
+    this.stream[this.stream.length - 1].push(x);
+    return x;
   }
 
   /**
@@ -259,7 +290,7 @@ export class Model {
    */
   project(x, layer, position) {
     const { kernel_size, d_model } = this.config;
-    const { keys, values, inputs } = this.cache[layer];
+    const { queries, keys, values, inputs } = this.cache[layer];
     const [query, key, value] = KINDS.map((kind) => {
       const name = `blocks.${layer}.attention.${kind}`;
       const y = linear(x, this.weights[`${name}.weight`], this.weights[`${name}.bias`]);
@@ -269,6 +300,7 @@ export class Model {
       const off = this.currentOnly[layer][kind];
       return convolve(inputs[kind], position, weight, off, d_model);
     });
+    queries.set(query, position * d_model);
     keys.set(key, position * d_model);
     values.set(value, position * d_model);
     return query;

@@ -78,6 +78,15 @@ const requests = {
     }
     return writers.map((writer) => news(writer, "", settings));
   },
+
+  /**
+   * Compute what a chapter's panel shows of a sentence.
+   * @param {{panel: string, sentence: string, choice: import("./pen.js").Choice}} request
+   */
+  async compute({ panel, sentence, choice }) {
+    const { compute } = await import(`./${panel}`);
+    return compute(writers[0].model, sentence, choice);
+  },
 };
 
 /**
@@ -99,7 +108,7 @@ function news(writer, text, settings) {
 
 /** @param {Source} source */
 async function load({ title, url, bytes, digest }) {
-  const response = await fetch(url).catch(() => {
+  const response = await fetch(url, { cache: "force-cache" }).catch(() => {
     throw new Said("The weights of {} could not be loaded: the site does not answer.", title);
   });
   if (!response.ok) throw new Said("The weights of {} could not be loaded: the site answers {}.", title, response.status);

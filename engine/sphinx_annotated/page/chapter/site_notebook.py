@@ -18,7 +18,6 @@ from sphinx_annotated.page.html.outputs import portrayed
 from sphinx_annotated.page.html.words import said
 from sphinx_annotated.read.chapter import HEADING, Cell, Chapter, Row
 from sphinx_annotated.read.folds import Folds
-from sphinx_annotated.read.manners.styles import DIRECTIVE
 from sphinx_annotated.read.prose import as_typed
 from sphinx_annotated.read.syntax import is_text
 from sphinx_annotated.run.clean import cleaned
@@ -26,7 +25,7 @@ from sphinx_annotated.run.kernel import KERNEL
 from sphinx_annotated.run.narrow import FORMAT as NARROW
 from sphinx_annotated.run.store import Record
 
-WRITTEN = re.compile(rf"\s*`+\{{{DIRECTIVE}\}}")  # prose in another style
+BLOCK = re.compile(r"\s*(`{3,}|~{3,}|:{3,})")  # code, or a directive
 FENCE, INNER = "`" * 8, "`" * 7
 
 
@@ -124,14 +123,14 @@ def _head(row: Row) -> tuple[str, str, int]:
     """Split a row's note: the part outside the row, the rest, and the line of the rest.
 
     A heading is outside because it starts a section. The page's title takes its summary, the
-    first paragraph, with it.
+    first paragraph, with it; a block may have blank lines inside, and stays in the row.
     """
     prose = row.placed
     heading = HEADING.match(prose)
     if not heading:
         return "", prose, row.line
     end = heading.end()
-    if len(heading.group(1)) == 1 and not WRITTEN.match(prose, end):
+    if len(heading.group(1)) == 1 and not BLOCK.match(prose, end):
         blank = prose.find("\n\n", len(prose[: end + 1].rstrip()) + 2)
         end = len(prose) if blank < 0 else blank
     head, rest = prose[:end], prose[end:]
