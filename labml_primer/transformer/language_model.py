@@ -288,7 +288,7 @@ if __name__ == "__main__":
         ax.imshow(on_line[head // 4, 0, head % 4], vmin=0, vmax=1)
         ax.set_xticks(range(len(line)), letters)
         ax.set_yticks(range(len(line)), letters)
-        ax.tick_params(length=0)
+        ax.tick_params(length=0, labelsize="small")
         ax.set_xlabel(f"key, block {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
