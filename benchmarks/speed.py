@@ -221,7 +221,7 @@ if __name__ == "__main__":
     }
     relatives = [r["of"] for r in cells[0]["ratios"] if r["over"] == "transformer"]
     widths = [cell["where"]["d_model"] for cell in cells]
-    fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for line, name in enumerate(relatives):
         color = colours.get(name, "C5")
         cells_of = zip(widths, ratios(compared, name, "transformer"), strict=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 Point = tuple[float, float]
 
 WIDTH = 400
+LEAST = 0.85  # of a unit in pixels: words of 13 units are 11 pixels high
 CODE = 7.2  # width of a character of code, in every font: 0.6 times its size in drawing.css
 THEME = Path(__file__).parents[1] / "theme" / "static"
 STYLE = (THEME / "drawing.css").read_text(encoding="utf-8")
@@ -47,7 +48,8 @@ class Canvas:
         steps = f' data-steps="{self.count}"' if self.count else ""
         return (
             f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="group"{steps} '
-            f'viewBox="0 0 {WIDTH} {_n(self.height)}" aria-label="{escape(self.title)}">'
+            f'viewBox="0 0 {WIDTH} {_n(self.height)}" style="--least: {_n(LEAST * self.height)}px" '
+            f'aria-label="{escape(self.title)}">'
             f"<style>{STYLE}</style><desc>{escape(self.description)}</desc>"
             f'<rect class="ground" width="100%" height="100%"/>{"".join(self.parts)}</svg>'
         )

@@ -46,6 +46,7 @@ if __name__ == "__main__":
     searches, retrained = read_searches()
     evolved, first = evolved_ones(searches), searches["transformer-0"]
     control, from_random = searches["no-selection"], searches["random-start"]
+    others = {"no-selection": control, "random-start": from_random}
     best_of = {name: winner(name, search) for name, search in searches.items()}
     task, known = first["task"], runs_by_program(retrained, longer=1, scale=1)
     corpus, seq = load_corpus(), task["seq"]
@@ -173,27 +174,29 @@ if __name__ == "__main__":
     # {value}`extent(correlations, ".2f")`. The control had no tournaments to fill its population with
     # relatives of the best, so its programs differ more.
     lower, correlations = [], []
-    fig, axes = plt.subplots(1, len(searches), figsize=(7, 3), layout="constrained")
-    for ax, (name, search) in zip(axes, searches.items(), strict=True):
-        looks = search["second_looks"]
-        means = list(map(fmean, looks["again"]))
-        chosen = chosen_again(looks)
-        lower.append(fmean(looks["reported"][0]) - fmean(looks["reported"][chosen]))
-        related = correlation(looks["found"], means)
-        if search["tournament"] > 1:
-            correlations.append(related)
-        assert related > 0.9 if name == "no-selection" else related < 0.5
-        assert fmean(means) > fmean(looks["found"]), "higher on average"
-        assert abs(lower[-1]) < 0.02, "it would have mattered little"
-        assert (chosen == 0) == (name == "no-selection"), "all but the control"
-        for at, ends in reversed([*enumerate(zip(looks["found"], means, strict=True))]):
-            colour = "C1" if at == 0 else "C0" if at == chosen else "C5"
-            number = f"individual {looks['number'][at]}"
-            ax.plot((0, 1), ends, ".-", color=colour, lw=0.8, label=number)
-        ax.set_xticks((0, 1), ("search", "again"))
-        ax.set(title=name.replace("-", "\n"), xlim=(-0.2, 1.2))
-    fig.supylabel("loss, nats per character", fontsize="medium")
-    plt.show()
+    for some in (evolved, others):
+        fig, axes = plt.subplots(1, len(some), figsize=(7, 2.6), layout="constrained")
+        for ax, (name, search) in zip(axes, some.items(), strict=True):
+            looks = search["second_looks"]
+            means = list(map(fmean, looks["again"]))
+            chosen = chosen_again(looks)
+            lower.append(fmean(looks["reported"][0]) - fmean(looks["reported"][chosen]))
+            related = correlation(looks["found"], means)
+            if search["tournament"] > 1:
+                correlations.append(related)
+            assert related > 0.9 if name == "no-selection" else related < 0.5
+            assert fmean(means) > fmean(looks["found"]), "higher on average"
+            assert abs(lower[-1]) < 0.02, "it would have mattered little"
+            assert (chosen == 0) == (name == "no-selection"), "all but the control"
+            pairs = enumerate(zip(looks["found"], means, strict=True))
+            for at, ends in reversed(list(pairs)):
+                colour = "C1" if at == 0 else "C0" if at == chosen else "C5"
+                number = f"individual {looks['number'][at]}"
+                ax.plot((0, 1), ends, ".-", color=colour, lw=0.8, label=number)
+            ax.set_xticks((0, 1), ("search", "again"))
+            ax.set(title=name.replace("-", " "), xlim=(-0.2, 1.2))
+        fig.supylabel("loss, nats per character", fontsize="medium")
+        plt.show()
 
     # ### Why the new losses are higher
     #
@@ -303,17 +306,19 @@ if __name__ == "__main__":
     drawn = [name for name in ("T-MAT MUL", *CONVOLUTIONS) if name in often]
     kinds = ("C5-", "C1-", "C1--", "C1:", "C1-.", "C5:")
     style_of = dict(zip(drawn, kinds, strict=False))
-    fig, axes = plt.subplots(
-        len(searches), 1, figsize=(7, 7.5), sharex=True, layout="constrained"
-    )
-    for ax, search in zip(axes, searches.values(), strict=True):
-        for operation, shares in search["spread"].items():
-            percent = [100 * share for share in shares]
-            ax.plot(search["after"], percent, style_of[operation], label=operation)
-        ax.set(ylabel="% of programs", ylim=(0, 103), title=title(search))
-        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    ax.set(xlabel="individuals")
-    plt.show()
+    for some in (evolved, others):
+        high = 0.5 + 1.4 * len(some)
+        fig, axes = plt.subplots(
+            len(some), 1, figsize=(7, high), sharex=True, layout="constrained"
+        )
+        for ax, search in zip(axes, some.values(), strict=True):
+            for operation, shares in search["spread"].items():
+                percent = [100 * share for share in shares]
+                ax.plot(search["after"], percent, style_of[operation], label=operation)
+            ax.set(ylabel="% of programs", ylim=(0, 103), title=title(search))
+            ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        ax.set(xlabel="individuals")
+        plt.show()
 
     # How often were these operations tried, and what became of them? Primer-EZ is two insertions away from
     # the Transformer: a depthwise convolution after the shared projection of queries, keys and values, and a

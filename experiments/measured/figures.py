@@ -55,6 +55,7 @@ def draw_counts(
         xycoords=edge,
         xytext=(0, 2) if axis == "y" else (-2, 0),
         textcoords="offset points",
+        annotation_clip=True,  # no name without its line
         ha="left" if axis == "y" else "right",
         va="bottom" if axis == "y" else "top",
         rotation=0 if axis == "y" else 90,
@@ -106,7 +107,7 @@ def draw_annealed(not_annealed: Runs, annealed: Runs) -> None:
     """
     import matplotlib.pyplot as plt
 
-    fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
     for model, lengths in (
         ("primer-ez", ["primer-ez-half", "primer-ez"]),
         ("pp", ["pp"]),
@@ -125,7 +126,7 @@ def draw_annealed(not_annealed: Runs, annealed: Runs) -> None:
         ax.plot(cost, means, "o:", color=colour, label=f"{name}, to zero")
         if model != "primer-ez":
             ax.axhline(means[0], color=colour, ls=":", lw=1)
-    ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     draw_counts(ax, annealed["transformer"][0])
     fig.suptitle(f"mean of {setting(annealed.values())}", fontsize="medium")
     ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
@@ -143,7 +144,7 @@ def draw_gaps(runs: Runs, models: Sequence[str]) -> None:
     """
     import matplotlib.pyplot as plt
 
-    fig, ax = plt.subplots(figsize=(7, 3.3), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
     plain = torch.tensor([run["loss"] for run in runs["transformer"]])
     eighth = plain.shape[1] // 8
     for model in models:
@@ -158,7 +159,7 @@ def draw_gaps(runs: Runs, models: Sequence[str]) -> None:
     fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
     ax.set(xlabel="steps", ylabel="nats below the Transformer")
     ax.margins(x=0)
-    ax.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     plt.show()
 
 

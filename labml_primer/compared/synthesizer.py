@@ -409,16 +409,18 @@ if __name__ == "__main__":
             train(model, corpus, name=kind, steps=steps, seq=64)
         shown[row_name] = model
     unread = torch.empty(1, 32, 64)
-    fig, axes = plt.subplots(3, 8, figsize=(7, 3.2), layout="constrained")
-    for row, (name, model) in zip(axes, shown.items(), strict=True):
-        row[0].set_ylabel(name)
-        for number, ax in enumerate(row):
-            looks = model.get_submodule(f"blocks.{number // 4}.attention")
+    fig, axes = plt.subplots(3, 1, figsize=(7, 3.2), layout="constrained")
+    for ax, (name, model) in zip(axes, shown.items(), strict=True):
+        heads: list[Tensor] = []
+        for number in range(2):
+            looks = model.get_submodule(f"blocks.{number}.attention")
             assert isinstance(looks, SyntheticAttention)
             with torch.no_grad():
-                weights = looks.weights(unread, 32, causal_mask(32, 32))
-            ax.imshow(weights[0, number % 4], vmin=0, vmax=0.5)
-            ax.set(xticks=[], yticks=[])
+                heads += looks.weights(unread, 32, causal_mask(32, 32))[0]
+        apart = [F.pad(weights, (0, 4), value=torch.nan) for weights in heads]
+        ax.imshow(torch.cat(apart, dim=1), vmin=0, vmax=0.5)
+        ax.set(ylabel=name, xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
     plt.show()
     # A number of $R$ belongs to one pair of positions and learns from that pair alone. A number of $R_1$ or
     # $R_2$ belongs to a whole row or column, and so learns from many pairs.

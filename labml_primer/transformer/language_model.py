@@ -262,31 +262,29 @@ if __name__ == "__main__":
             hook.remove()
         return torch.stack(seen)
 
-    # The table has the mean weight of each head on the character itself (offset 0), on the one before it
+    # The heat map has the mean weight of each head on the character itself (offset 0), on the one before it
     # (offset 1), and so on, for queries in the second half of held-out windows. Uniform attention would give
-    # each offset about 0.04. A head with a large number at offset 1 has learned to attend to the previous
-    # character.
+    # each offset about 0.04. A head that is dark at offset 1 has learned to attend to the previous character.
+    import matplotlib.pyplot as plt
+
     windows = corpus.validation[: 256 * 32].view(256, 32)
     weights = weights_of(windows).transpose(0, 1).flatten(1, 2).mean(dim=0)
     back = torch.stack(
         [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
     )  # [offset, block x head]
-    display(
-        Table(
-            ["block", "head", *(f"offset {offset}" for offset in range(7))],
-            [
-                [head // 4, head % 4, *(f"{w:.2f}" for w in back[:, head])]
-                for head in range(8)
-            ],
-        )
-    )
+    fig, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
+    ax.imshow(back.T, vmin=0, vmax=1, aspect="auto")
+    for head, offset in torch.cartesian_prod(torch.arange(8), torch.arange(7)).tolist():
+        ax.text(offset, head, f"{back[offset, head]:.2f}", ha="center", va="center")
+    ax.set_yticks(range(8), [f"block {n // 4} head {n % 4}" for n in range(8)])
+    ax.set_xlabel("offset")
+    ax.tick_params(length=0)
+    plt.show()
 
     # Two heads on half a line from a play that was not in training. A row is a query, a column a key, and
     # everything above the diagonal is masked. On the left, the head with the largest weight on the previous
     # character: most of its weights are on or next to the diagonal. On the right, the head of the second
     # block, block 1, that attends farthest back on average.
-    import matplotlib.pyplot as plt
-
     line = "Fair is foul, and foul"
     on_line = weights_of(corpus.encode(line)[None])
     offsets = (torch.arange(32)[:, None] - torch.arange(32)).clamp(min=0)
@@ -298,7 +296,7 @@ if __name__ == "__main__":
         ax.imshow(on_line[head // 4, 0, head % 4], vmin=0, vmax=1)
         ax.set_xticks(range(len(line)), letters)
         ax.set_yticks(range(len(line)), letters)
-        ax.tick_params(length=0)
+        ax.tick_params(length=0, labelsize="small")
         ax.set_xlabel(f"key, block {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()

@@ -126,7 +126,8 @@ LOADED = {
       const shared = (a, b) => [
         Math.min(a.right, b.right) - Math.max(a.left, b.left),
         Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)];
-      const wrong = [];
+      const wrong = [], stepped = [...document.querySelectorAll(".stepped")];
+      for (const picture of stepped) picture.classList.remove("stepped"); // whole
       for (const picture of document.querySelectorAll(".picture")) {
         const frame = picture.getBoundingClientRect();
         const texts = [...picture.querySelectorAll("text")].filter(text => !text.closest(".off"));
@@ -139,11 +140,21 @@ LOADED = {
           }
         });
       }
+      for (const picture of stepped) picture.classList.add("stepped");
       return wrong;
     }""",
     "sizes in pictures": """() => [...document.querySelectorAll(".picture text")].map(text => [
         parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a,
         text.textContent])""",
+    "sizes of indices in pictures": """() => [...document.querySelectorAll(".picture tspan")].map(text => [
+        parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a,
+        text.textContent])""",
+    # How far the first sentence of a chapter is below its title block.
+    "first sentence": """() => {
+      const title = document.querySelector(".chapter-head__text");
+      const text = document.querySelector(".sbs__prose p");
+      return title && text && text.getBoundingClientRect().top - title.getBoundingClientRect().bottom;
+    }""",
     # Of the drawings of figures that this width shows.
     "sizes in figures": """() => [...document.querySelectorAll(":is(.plot, .plot-narrow) text")]
         .filter(text => text.ownerSVGElement.checkVisibility() && text.textContent.trim()).map(text => {
@@ -247,10 +258,22 @@ PHONE = {
         "colours of figures",
         "cramped",
         "sizes in pictures",
+        "sizes of indices in pictures",
         "sizes in figures",
         "small",
         "black in pictures",
     )
+}
+
+PHONE |= {
+    # Where the links are to run a chapter and to take it along.
+    "tools": """() => {
+      const links = document.querySelector(".page-tools .btn")?.getBoundingClientRect();
+      return links && [links.top, links.bottom];
+    }""",
+    "figures that scroll": """() => [...document.querySelectorAll(".out--plot")]
+        .filter(e => e.scrollWidth > e.clientWidth + 1)
+        .map(e => e.querySelector("svg").getAttribute("aria-label"))""",
 }
 
 SIDEWAYS = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
@@ -271,9 +294,24 @@ LOOSE = """() => {
   ).map(symbol => symbol.closest("[data-tie]").dataset.tie);
 }"""
 
+# Parts of a picture that are shown though its last step has them not, or hidden though it has.
+NOT_WHOLE = """() => [...document.querySelectorAll(".picture[data-steps]")]
+   .flatMap(picture => [...picture.querySelectorAll("[data-at]")].filter(part =>
+     (getComputedStyle(part).display === "none")
+       === part.dataset.at.split(" ").includes(picture.dataset.steps)))
+   .map(part => part.outerHTML.slice(0, 120))"""
+
 # -- on paper ----------------------------------------------------------------------------------
 
 PRINTED = {
+    "not of the last step": NOT_WHOLE,
+    # What is read below each picture.
+    "below pictures": """() => [...document.querySelectorAll(".out--picture")]
+        .map(e => e.querySelector("figcaption").innerText)""",
+    # The titles of exercises and of solutions, from top to bottom.
+    "exercises": """() => [...document.querySelectorAll(".note--exercise > .note__title, .solution > summary")]
+        .map(e => [e.getBoundingClientRect().top, e.innerText]).sort((a, b) => a[0] - b[0])
+        .map(([top, words]) => words)""",
     "fonts": LOADED["fonts"],
     "of the screen": """() => [...document.querySelectorAll(
         ".topbar, .chapnav, .skip, .pager, .page-tools, .glance, .headerlink, "
@@ -370,12 +408,7 @@ BARE = {
     "dead": """() => [...document.querySelectorAll(
          "button, form.search, .def-actions a[data-link], .picture-steps")]
        .filter(e => e.checkVisibility()).map(e => e.outerHTML.slice(0, 120))""",
-    # Parts of a picture that are shown though its last step has them not, or hidden though it has.
-    "not of the last step": """() => [...document.querySelectorAll(".picture[data-steps]")]
-       .flatMap(picture => [...picture.querySelectorAll("[data-at]")].filter(part =>
-         (getComputedStyle(part).display === "none")
-           === part.dataset.at.split(" ").includes(picture.dataset.steps)))
-       .map(part => part.outerHTML.slice(0, 120))""",
+    "not of the last step": NOT_WHOLE,
 }
 
 

@@ -7,9 +7,10 @@ from zipfile import ZipFile
 
 import offline
 import pytest
-from built_book import Site
+from built_book import PAGES, Site, cases
+from measures import KINDS, SIDEWAYS
 from playwright.sync_api import Browser, Page, expect
-from visits import Visitor, barriers, settle, weights
+from visits import Visitor, barriers, resized, settle, weights
 
 HEAVIEST = "ja/labml_primer/compared/t5"
 SEARCHES = {
@@ -41,6 +42,14 @@ def test_a_page_of_the_edition_has_no_barrier(visit: Visitor, name: str) -> None
     opened = visit(name, width=390).page
     settle(opened)
     assert barriers(opened) == []
+
+
+@cases("page", PAGES, daily=KINDS)
+def test_nothing_of_the_edition_scrolls_sideways(visit: Visitor, page: str) -> None:
+    opened = visit(f"ja/{page}", width=390).page
+    for width in (390, 320):
+        resized(opened, width)
+        assert opened.evaluate(SIDEWAYS) == []
 
 
 def test_the_switch_leads_to_the_same_page_in_the_other_language(

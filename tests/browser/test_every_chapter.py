@@ -15,6 +15,19 @@ def test_the_title_stands_at_the_top(look: Looker, chapter: str) -> None:
 
 
 @every_chapter
+def test_the_text_begins_soon_below_the_title(look: Looker, chapter: str) -> None:
+    assert look(chapter, 1400, "light")["first sentence"] < 100
+
+
+@every_chapter
+def test_on_a_phone_the_links_to_run_a_chapter_are_below_its_title(
+    look: Looker, chapter: str
+) -> None:
+    top, bottom = look(chapter, 1400, "light")["phone"]["tools"]
+    assert 52 < top < bottom < 450  # the upper half of a screen
+
+
+@every_chapter
 def test_prose_and_code_of_a_row_share_their_first_baseline(
     look: Looker, chapter: str
 ) -> None:

@@ -15,6 +15,9 @@ SHOWN = [
     "book/pages/write",
 ]
 STEPS = ["labml_primer/transformer/attention"]  # a picture in steps
+# Whether a picture shows what its step has, and nothing else.
+OF_STEP = """(slider, step) => [...slider.closest("figure").querySelectorAll("[data-at]")].every(
+  part => (getComputedStyle(part).display !== "none") === part.dataset.at.split(" ").includes(step))"""
 
 
 @every_look
@@ -27,9 +30,18 @@ def test_the_words_of_a_picture_are_inside_it_and_apart(
 
 
 @every_page
-def test_words_can_be_read_on_a_phone(look: Looker, page: str) -> None:
-    sizes = look(page, 1400, "light")["phone"]["sizes in pictures"]
-    assert [(size, word) for size, word in sizes if size < 10] == []
+def test_words_can_be_read_at_every_width(look: Looker, page: str) -> None:
+    wide = look(page, 1400, "light")
+    for found, words in ((wide, 11), (wide["phone"], 10)):
+        sizes = found["sizes in pictures"]
+        assert [(size, word) for size, word in sizes if size < words] == []
+        sizes = found["sizes of indices in pictures"]
+        assert [(size, word) for size, word in sizes if size < 9] == []
+
+
+@every_chapter
+def test_no_figure_is_wider_than_a_phone(look: Looker, chapter: str) -> None:
+    assert look(chapter, 1400, "light")["phone"]["figures that scroll"] == []
 
 
 @every_chapter
@@ -77,26 +89,26 @@ def test_no_shape_has_the_black_of_a_missing_colour(
 
 
 @cases("page", PAGES, daily=STEPS)
-def test_arrow_keys_walk_the_steps_and_say_what_is_shown(
+def test_a_picture_opens_at_its_first_step_and_arrow_keys_and_next_walk_on(
     visit: Visitor, page: str
 ) -> None:
     opened = visit(page).page
-    for slider in opened.locator("figure .picture-steps input").all():
+    for walk in opened.locator("figure .picture-steps").all():
+        slider, following = walk.locator("input"), walk.get_by_role("button").last
         steps = int(slider.get_attribute("max") or 0)
-        slider.focus()
-        opened.keyboard.press("Home")
-        said = set()
-        for step in range(1, steps + 1):
-            assert slider.input_value() == str(step)
-            said.add(slider.get_attribute("aria-valuetext"))
-            shown = slider.evaluate(
-                """(slider, step) => [...slider.closest("figure").querySelectorAll("[data-at]")].every(
-                     part => part.classList.contains("off") !== part.dataset.at.split(" ").includes(step))""",
-                str(step),
-            )
-            assert shown
-            opened.keyboard.press("ArrowRight")
-        assert len(said) == steps
+        for focused, key in ((slider, "ArrowRight"), (following, "Enter")):
+            said = set()
+            for step in range(1, steps + 1):
+                assert slider.input_value() == str(step)
+                text = walk.locator("output").text_content()
+                said.add((slider.get_attribute("aria-valuetext"), text))
+                assert slider.evaluate(OF_STEP, str(step))
+                focused.focus()
+                opened.keyboard.press(key)
+            assert len(said) == steps
+            assert slider.input_value() == str(steps)  # nothing is after the last
+            for _ in range(steps - 1):
+                walk.get_by_role("button").first.click()
 
 
 def test_a_box_leads_to_its_definition_by_keyboard(visit: Visitor, site: Site) -> None:

@@ -228,6 +228,7 @@ def test_a_click_on_a_link_to_take_a_chapter_along_downloads_its_file(
 ) -> None:
     page = visit(chapter, width=700).page
     for link in page.locator(".page-tools a[download]").all():
+        page.locator(".page-tools summary").click()
         with page.expect_download() as download:
             link.click()
         file = (site.folder / chapter).parent / str(link.get_attribute("href"))

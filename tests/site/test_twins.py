@@ -23,9 +23,9 @@ TEN = {
 some_pages = cases("page", PAGES, daily=TEN)
 # What a page has besides its text.
 AROUND = (
-    ".chapter-head nav, .page-tools, .downloads, .headerlink, .lno, .picture-file, .bibtex button, "
+    ".chapter-head nav, .page-tools, .downloads, .headerlink, .lno, .picture-foot, .bibtex button, "
     ".edition-counts, form, #standalone, .facts, script, .plot-narrow, .plot-order, .inlay, "
-    ".linenos, .visually-hidden, [hidden]"
+    ".linenos, .visually-hidden, .solution__of, [hidden]"
 )
 LINK = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)")
 

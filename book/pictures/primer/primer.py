@@ -12,11 +12,11 @@ from drawing.links import (
 )
 
 SEARCHED = f"{PRIMER}.SearchedAttention"
-MIDDLE, WIDE, TALL, PITCH = 118, 160, 24, 33
+MIDDLE, WIDE, TALL, PITCH = 118, 160, 22, 29
 SIDE, NOTES = MIDDLE + WIDE / 2 + 14, 236
 QUERY, KEY, VALUE = MIDDLE - 56, MIDDLE, MIDDLE + 56  # middles of narrow boxes
 NARROW = 48
-BOTTOM = 568
+BOTTOM = 504
 KEPT, FOUND = "c1", "c1 dashed"  # in the paper's Primer, in the searched program alone
 
 

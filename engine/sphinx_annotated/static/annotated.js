@@ -160,18 +160,27 @@
     for (const on of ["pointerover", "focus"]) figure.addEventListener(on, learn);
   }
 
-  // Pictures in steps: a slider shows what is drawn at its step. Without it, the last step is shown, the whole picture.
+  // Pictures in steps: they open at the first, and Next shows the following one. Paper, and a page without scripts,
+  // show the last step, the whole picture.
   for (const picture of $$(".picture[data-steps]")) {
-    const step = _("Step"), last = picture.dataset.steps, box = document.createElement("label");
+    const last = picture.dataset.steps, box = document.createElement("div");
     box.className = "picture-steps";
-    box.innerHTML = `${step}<input type="range" min="1" max="${last}" value="${last}"><output></output>`;
-    const [slider, shown] = box.children;
+    box.innerHTML = `<button type="button">${_("Back")}</button><input type="range" min="1" max="${last}" value="1" aria-label="${_("Step")}">`
+      + `<button type="button">${_("Next")}</button><output></output>`;
+    const [back, slider, next, shown] = box.children;
     const show = () => {
-      for (const part of $$("[data-at]", picture)) part.classList.toggle("off", !part.dataset.at.split(" ").includes(slider.value));
-      shown.textContent = _("{} of {}", slider.value, last);
-      slider.setAttribute("aria-valuetext", [shown.textContent, ...$$(".caption", picture).filter(text => !text.closest(".off")).map(text => text.textContent)].join(": "));
+      for (const part of $$("[data-at]", picture)) part.classList.toggle("now", part.dataset.at.split(" ").includes(slider.value));
+      const said = [_("{} of {}", slider.value, last), ...$$(".now .caption", picture).map(text => text.textContent)];
+      shown.innerHTML = '<span></span><span class="visually-hidden"></span>';
+      shown.firstChild.textContent = said[0];
+      shown.lastChild.textContent = said.slice(1).join(" ");
+      slider.setAttribute("aria-valuetext", said.join(": "));
+      for (const [button, end] of [[back, "1"], [next, last]]) button.setAttribute("aria-disabled", slider.value === end);
     };
     slider.addEventListener("input", show);
+    back.addEventListener("click", () => { slider.stepDown(); show(); });
+    next.addEventListener("click", () => { slider.stepUp(); show(); });
+    picture.classList.add("stepped");
     show();
     picture.after(box);
   }

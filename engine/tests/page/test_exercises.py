@@ -50,7 +50,7 @@ def test_code_outputs_and_text_of_a_solution_are_folded(built: Built) -> None:
     assert 'class="note note--exercise"' in page
     assert "The <em>next</em> one</p>" in page
     (folded,) = re.findall(r'<details class="solution">.*?</details>', page, re.DOTALL)
-    for part in ("<summary>Solution</summary>", "Three, of course.", "then 3"):
+    for part in ("<summary>Solution<", "Three, of course.", "then 3"):
         assert part in folded and page.count(part) == 1, part
     assert "assert" in folded
     assert "What comes after" not in folded

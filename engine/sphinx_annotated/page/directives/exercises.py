@@ -9,6 +9,8 @@ shown, and the next step, whose note is a ``:::{solution}``, is the folded solut
 
 from __future__ import annotations
 
+from html import escape
+
 from docutils import nodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
@@ -63,8 +65,16 @@ def folded(prose: nodes.Element, code: nodes.Element) -> None:
 
 
 def _opened(node: solution) -> str:
-    word = _("Solution")
-    return f'<details class="solution"><summary>{word}</summary><div class="solution__body">'
+    """Return the fold. It names its exercise for paper, where the solutions are apart."""
+    row: nodes.Element | None = node.parent
+    while row is not None and not (asked := [*row.findall(exercise)]):
+        row = row.parent
+    title = asked[-1][0].astext() if row is not None else ""
+    return (
+        f'<details class="solution"><summary>{_("Solution")}'
+        f'<span class="solution__of">: {escape(title)}</span></summary>'
+        '<div class="solution__body">'
+    )
 
 
 QUESTION = between(

@@ -14,7 +14,7 @@ import importlib.util
 import re
 from base64 import b64encode
 from collections.abc import Callable
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,11 @@ from sphinx_annotated.read.modules import Project
 HREF = re.compile(r'(?<=<a href=")([^"]*)(?=")')
 SPOKEN = re.compile(r'aria-label="([^"]*)".*?<desc>(.*?)</desc>', re.DOTALL)
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+DARK = re.compile(
+    r"@media \(prefers-color-scheme: dark\) *\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}"
+)
+DEFINED = re.compile(r"(--[\w-]+): *([^;{}]+)")
+VARIABLE = re.compile(r"var\((--[\w-]+)(?:, *([^()]*))?\)")
 FOLDER = "_downloads/pictures"
 
 
@@ -147,6 +152,18 @@ def standalone(svg: str, book: Book) -> str:
     return svg.replace("<desc>", f"<metadata>{origin}</metadata><desc>", 1)
 
 
+def light(svg: str) -> str:
+    """Return a picture as a file for slides: light, and its variables as their values.
+
+    Most programs that place an SVG on a slide know no variables.
+    """
+    svg = DARK.sub("", svg)
+    values: dict[str, str] = dict(DEFINED.findall("".join(STYLE.findall(svg))))
+    while VARIABLE.search(svg):
+        svg = VARIABLE.sub(lambda found: values.get(found[1], found[2] or ""), svg)
+    return svg
+
+
 def as_markdown(svg: str, book: Book) -> str:
     """Return a picture as an image inside Markdown, with its text alternative."""
     match = SPOKEN.search(svg)
@@ -163,7 +180,7 @@ def visit_picture(translator: Any, node: picture) -> None:
     name, svg = node["name"], node["svg"]
     file = Path(builder.outdir, FOLDER, f"{name}.svg")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(standalone(svg, state.book), encoding="utf-8")
+    file.write_text(light(standalone(svg, state.book)), encoding="utf-8")
     up = "../" * here.count("/")
 
     def address(docname: str) -> str:
@@ -172,9 +189,13 @@ def visit_picture(translator: Any, node: picture) -> None:
 
     svg = STYLE.sub("", linked(svg, state.project, address))  # the page has its own
     of_this = _("of this picture")
+    terms = state.book.license_name and _(f"{state.book.license_name} license")
     translator.body.append(
         f'<figure class="out out--picture" data-pagefind-ignore>{svg}'
+        f'<figcaption class="picture-foot">'
         f'<a class="picture-file" href="{up}{FOLDER}/{name}.svg" download>'
-        f'SVG<span class="visually-hidden"> {of_this}</span></a></figure>'
+        f'SVG<span class="visually-hidden"> {of_this}</span></a>'
+        f'<span class="picture-origin">{escape(state.book.title)}</span>'
+        f"<span>{escape(terms)}</span></figcaption></figure>"
     )
     raise nodes.SkipNode
