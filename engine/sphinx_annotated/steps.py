@@ -20,6 +20,7 @@ from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
 from sphinx_annotated.ends import AnnotatedError
+from sphinx_annotated.page.build.book import title_of
 from sphinx_annotated.page.build.catalogues import say_of
 from sphinx_annotated.page.build.chapters import warn_of_patterns
 from sphinx_annotated.page.build.contents import Navigation, contents, lost_pages
@@ -145,6 +146,7 @@ def _read_all(state: State, docnames: list[str]) -> list[Job]:
         try:
             jobs.append(state.job(docname))
             state.others(jobs[-1])  # while it is parsed
+            title_of(state.project, jobs[-1].module)
         except ChapterError as error:
             errors[str(error)] = None
         state.project.trim()

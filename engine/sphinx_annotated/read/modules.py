@@ -19,7 +19,7 @@ from sphinx_annotated.read.manners.styles import (
     styled,
 )
 from sphinx_annotated.read.memo import Memo, digest_of
-from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.parse import chapter_of
 from sphinx_annotated.read.syntax import (
     ChapterError,
     bare,
@@ -73,7 +73,7 @@ class Module:
         name = self.name.rpartition(".")[2] or self.path.stem
         style = style_of(self.docname, self.tree, str(self.path), self.styles)
         manner = manner_of(self.text, self.tree, str(self.path), style)
-        chapter = in_markdown(parse(self.text, str(self.path), manner))
+        chapter = in_markdown(chapter_of(self.text, self.tree, str(self.path), manner))
         return styled(titled(chapter, name, style == MARKDOWN), style)
 
     def keep(self, key: tuple[object, ...], work: Callable[[], Any]) -> Any:
