@@ -2,8 +2,8 @@
 
 ``python engine/benchmarks/books.py`` prints CPU seconds and megabytes, ours and those of the peer, and their
 ratios. Nothing is executed. The peer builds the same prose and code as notebooks. ``--chapters 80 160 320``
-shows how the cost grows, ``--themes furo`` that in one theme. Themes must be installed. In most of them each
-page has the contents of the whole book.
+shows how the cost grows, ``--themes furo`` that in one theme. Themes must be installed, or in folders of
+``PYTHONPATH``. In most of them each page has the contents of the whole book.
 """
 
 from __future__ import annotations
@@ -146,10 +146,11 @@ def write(folder: Path, chapters: list[list[Part]], ours: bool, theme: str) -> N
 
 def build(folder: Path) -> Cost:
     """Build a book in a process of its own, and return its cost."""
+    folders = filter(None, [str(ENGINE), os.environ.get("PYTHONPATH")])
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", str(folder)]
     process = subprocess.Popen(
         [*command, str(folder.with_name(f"{folder.name}-site"))],
-        env={**os.environ, "PYTHONPATH": str(ENGINE)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
         stdin=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
@@ -186,7 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chapters", type=int, nargs="*", default=[640])
     parser.add_argument("--lines", type=int, nargs="*", default=[20_010])
-    parser.add_argument("--chains", type=int, nargs="*", default=[300])
+    parser.add_argument("--chains", type=int, nargs="*", default=[300, 600])
     parser.add_argument("--themes", nargs="*", default=THEMES)
     options = parser.parse_args()
     sizes = random.Random(0)

@@ -20,6 +20,7 @@ from sphinx.locale import _
 from sphinx.util import logging
 
 from sphinx_annotated.ends import AnnotatedError
+from sphinx_annotated.page.build.book import title_of
 from sphinx_annotated.page.build.catalogues import say_of, words_of
 from sphinx_annotated.page.build.chapters import warn_of_patterns
 from sphinx_annotated.page.build.contents import Navigation, contents, lost_pages
@@ -105,6 +106,7 @@ def execute_chapters(
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
     warn_of_patterns(app, docnames)
     jobs = _read_all(state, docnames)
+    _freeze()
     try:
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
         check_names(jobs, state.root, notebooks)
@@ -146,6 +148,7 @@ def _read_all(state: State, docnames: list[str]) -> list[Job]:
         try:
             jobs.append(state.job(docname))
             state.others(jobs[-1])  # while it is parsed
+            title_of(state.project, jobs[-1].module)
         except ChapterError as error:
             errors[str(error)] = None
         state.project.trim()
@@ -167,7 +170,7 @@ def _execute_missing(state: State, jobs: list[Job]) -> None:
     left = [job for job in jobs if not state.executes(job.docname)]
     notice = _(UNEXECUTED) if state.app.config.annotated_say_unexecuted else ""
     state.unexecuted = {job.docname: notice for job in left}
-    jobs = [job for job in jobs if job not in left]
+    jobs = [job for job in jobs if job.docname not in state.unexecuted]
     missing = [job for job in jobs if not state.is_current(job)]
     state.executed = [job.docname for job in missing]
     if missing:
@@ -265,7 +268,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
 def _freeze() -> None:
     """Let Python look no more, until the build ends, through what is in memory now for garbage.
 
-    That is imported modules and what Sphinx knows of all pages, which stay. It took a third of a build.
+    That is what is imported and parsed, and what Sphinx knows of all pages. It took a third of a build.
     """
     gc.collect()
     gc.freeze()

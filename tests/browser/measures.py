@@ -309,7 +309,8 @@ PRINTED = {
     "below pictures": """() => [...document.querySelectorAll(".out--picture")]
         .map(e => e.querySelector("figcaption").innerText)""",
     # The titles of exercises and of solutions, from top to bottom.
-    "exercises": """() => [...document.querySelectorAll(".note--exercise > .note__title, .solution > summary")]
+    "exercises": """() => [...document.querySelectorAll(
+            ".note--exercise > .note__title, .solution > summary")]
         .map(e => [e.getBoundingClientRect().top, e.innerText]).sort((a, b) => a[0] - b[0])
         .map(([top, words]) => words)""",
     "fonts": LOADED["fonts"],

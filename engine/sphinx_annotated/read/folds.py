@@ -217,7 +217,7 @@ class _Finder:
         """Return whether a statement draws, and remember the names that it binds."""
         if isinstance(node, ast.Import | ast.ImportFrom):
             return _plots(node)
-        used = free_names(node)
+        used = free_names(node) if self.names else set()
         if isinstance(node, ast.For):
             used -= set(bound_names(node.target))
         draws = bool(used & self.names)

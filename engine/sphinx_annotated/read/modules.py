@@ -19,7 +19,7 @@ from sphinx_annotated.read.manners.styles import (
     styled,
 )
 from sphinx_annotated.read.memo import Memo, digest_of
-from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.parse import chapter_of
 from sphinx_annotated.read.syntax import (
     ChapterError,
     bare,
@@ -31,7 +31,7 @@ from sphinx_annotated.read.syntax import (
 from sphinx_annotated.read.titles import titled
 
 T = TypeVar("T")
-LINES = 5_000  # of parsed modules that are kept in memory: 30 MB
+LINES = 100_000  # of parsed modules that are kept in memory: 250 MB
 FROM_SRC = re.compile(rb"^\s*(from|import) +src\b", re.MULTILINE)
 PARSED = ("tree", "chapter", "library", "run", "code", "_kept")
 
@@ -73,7 +73,7 @@ class Module:
         name = self.name.rpartition(".")[2] or self.path.stem
         style = style_of(self.docname, self.tree, str(self.path), self.styles)
         manner = manner_of(self.text, self.tree, str(self.path), style)
-        chapter = in_markdown(parse(self.text, str(self.path), manner))
+        chapter = in_markdown(chapter_of(self.text, self.tree, str(self.path), manner))
         return styled(titled(chapter, name, style == MARKDOWN), style)
 
     def keep(self, key: tuple[object, ...], work: Callable[[], Any]) -> Any:
@@ -137,6 +137,7 @@ class Project:
         self._seen: dict[tuple[Path, Callable[[Path], str]], str] = {}
         self._found: dict[str, Module | None] = {}
         self._imported: dict[str, list[Module]] = {}
+        self._lines = 0  # of all modules
 
     @cached_property
     def tops(self) -> list[Path]:
@@ -151,16 +152,16 @@ class Project:
             parts = path.relative_to(top).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             now = Module(name, path, text_of(path), docname, self.styles)
+            self._lines += now.text.count("\n")
             before = self._before.get(path)
             self.read[path] = before if before is not None and before == now else now
         module = self.read[path] = self.read.pop(path)  # the last one asked for
         return module
 
     def trim(self) -> None:
-        """Forget the parsed form of the modules that were asked for longest ago, if there is much of it.
-
-        What is in memory also costs time, because Python looks through it for garbage.
-        """
+        """Forget the parsed form of the modules that were asked for longest ago, if there is much of it."""
+        if self._lines <= LINES:
+            return
         lines = 0
         for path, module in reversed(self.read.items()):
             if module is self._before.get(path):

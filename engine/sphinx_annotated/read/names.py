@@ -55,7 +55,7 @@ def quoted_names(node: ast.stmt) -> set[str]:
     return found
 
 
-def class_names(node: ast.stmt) -> set[str]:
+def class_names(node: ast.ClassDef) -> set[str]:
     """Return the names that a class body both binds and reads: ``limit = limit`` reads the module's."""
     return {
         symbol.get_name()

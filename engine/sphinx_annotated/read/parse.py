@@ -18,6 +18,7 @@ import tokenize
 from bisect import bisect, bisect_left
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -66,12 +67,22 @@ class Manner:
     tags: Mapping[tuple[int, int], Set[str]] = field(default_factory=dict)
 
 
-def parse(text: str, path: str = "<module>", manner: Manner | None = None) -> Chapter:
+def parse(text: str, path: str = "<module>") -> Chapter:
     """Parse a module. Raises ``ChapterError`` if it is not valid Python."""
     text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
-    tree = syntax_tree(text, path)
+    return chapter_of(text, syntax_tree(text, path), path, Manner())
+
+
+def chapter_of(text: str, tree: ast.Module, path: str, manner: Manner) -> Chapter:
+    """Return the chapter of a module. Raises ``ChapterError`` if it cannot be written to a page."""
     check_docstrings(tree, path)
-    return _Reader(text, tree, manner or Manner()).chapter()
+    return _Reader(text, tree, manner).chapter()
+
+
+@lru_cache(maxsize=1)  # several readers ask for those of one module, in turn
+def tokens(text: str) -> list[tokenize.TokenInfo]:
+    """Return the tokens of a module."""
+    return list(tokenize.generate_tokens(io.StringIO(text).readline))
 
 
 class CommentToken(NamedTuple):
@@ -85,7 +96,7 @@ class CommentToken(NamedTuple):
 
 def comment_tokens(text: str) -> Iterator[CommentToken]:
     """Yield the comments of a module."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in tokens(text):
         if token.type == tokenize.COMMENT:
             line, column = token.start
             alone = not token.line[:column].strip()
@@ -246,7 +257,7 @@ class _Reader:
     def _verbatim(self) -> frozenset[int]:
         lines: set[int] = set()
         opened: list[int] = []  # since Python 3.12 an f-string is several tokens
-        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+        for token in tokens(self.text):
             kind = tokenize.tok_name[token.type]
             if kind == "STRING":
                 lines.update(range(token.start[0] + 1, token.end[0] + 1))

@@ -160,13 +160,15 @@ def is_for_types(node: ast.AST) -> bool:
 
 def bare(nodes: Sequence[ast.stmt]) -> str:
     """Return the code without comments, docstrings and layout: outputs depend on it."""
-    return "\n".join(
-        ast.unparse(_Undocumented().visit(node)) for node in _copies(nodes)
-    )
+    return "\n".join(map(_bare, nodes))
 
 
-def _copies(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
-    return ast.parse(ast.unparse(ast.Module(list(nodes), []))).body
+def _bare(node: ast.stmt) -> str:
+    text = ast.unparse(node)
+    if any(isinstance(n, DEFINITIONS) and docstring(n) for n in ast.walk(node)):
+        copy = ast.parse(text).body[0]
+        text = ast.unparse(_Undocumented().visit(copy))
+    return text
 
 
 class _Undocumented(ast.NodeTransformer):

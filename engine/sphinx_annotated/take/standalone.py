@@ -193,6 +193,8 @@ class Collector:
             for name in piece.binds:
                 self._mean(module, node, name, f"{module.name}.{name}")
             for name in piece.names:
+                if (module.name, name) in self._known:
+                    continue
                 if name in _makers(module):
                     self._reach(module, name)
                     continue
@@ -295,12 +297,14 @@ def _names(module: Module, node: ast.stmt) -> set[str]:
     """Return the names that a statement takes from its module or from Python, deletes or imports again."""
 
     def work() -> set[str]:
-        found = class_names(node) | quoted_names(node)
+        found = quoted_names(node)
         for part in ast.walk(node):
             if isinstance(node, ast.Delete) and isinstance(part, ast.Name):
                 found.add(part.id)
             elif isinstance(part, Import):  # the package that the module has, too
                 found.update(bound_names(part))
+            elif isinstance(part, ast.ClassDef):
+                found |= class_names(part)
         return free_names(node) | found & _makers(module).keys()
 
     names: set[str] = module.keep(("names", id(node)), work)
@@ -484,6 +488,8 @@ def clean_source(module: Module, node: ast.stmt, wanted: str) -> str:
 
 def with_summaries(text: str, node: ast.stmt) -> str:
     """Return a statement's ``text`` with the summary of each docstring that ``node`` has."""
+    if not any(map(summary, _defined_in(node))):
+        return text
     lines = text.split("\n")
     pairs = zip(_defined_in(node), _defined_in(ast.parse(text).body[0]), strict=True)
     for documented, bare_one in sorted(pairs, key=lambda pair: -pair[1].lineno):
@@ -529,7 +535,7 @@ def summary(node: ast.FunctionDef | ast.ClassDef) -> str:
 
 def without(node: ast.stmt, unwanted: Callable[[ast.AST], bool]) -> ast.stmt:
     """Return a statement without unwanted ones in it. An empty body gets a ``pass``."""
-    if not any(unwanted(part) for part in ast.walk(node)):
+    if not any(unwanted(n) for n in ast.walk(node) if isinstance(n, ast.stmt)):
         return node
     node = deepcopy(node)
     for part in ast.walk(node):

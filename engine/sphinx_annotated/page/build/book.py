@@ -58,7 +58,7 @@ def book_of(
     """Return the book of these chapters, in order."""
     root = project.root
     online = Repository(**repository)
-    titles = {d: _title(project, project.at(root / f"{d}.py")) for d in docnames}
+    titles = {d: title_of(project, project.at(root / f"{d}.py")) for d in docnames}
     return Book(
         title=title,
         project=project,
@@ -75,7 +75,8 @@ def book_of(
     )
 
 
-def _title(project: Project, module: Module) -> str:
+def title_of(project: Project, module: Module) -> str:
+    """Return the title of a chapter."""
     return project.once(module, "title", lambda: module.chapter.title)
 
 

@@ -52,9 +52,9 @@ def site_notebook(
     lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = record.by_cell(chapter)
 
-    def add(cell: NotebookNode, line: int) -> None:
-        cell["id"] = f"c{len(lines)}"
-        notebook.cells.append(cell)
+    def add(text: str, line: int, **more: Any) -> None:
+        cell = {"cell_type": "markdown", "id": f"c{len(lines)}", "metadata": {}}
+        notebook.cells.append(nbformat.from_dict({**cell, "source": text, **more}))
         lines.append(line - 2)  # then MyST-NB's messages have the right line
 
     for i, cell in enumerate(chapter.cells):
@@ -64,35 +64,33 @@ def site_notebook(
                 continue
             head, rest, line = _head(row)
             if head:
-                add(nbformat.v4.new_markdown_cell(head), row.line)
+                add(head, row.line)
             if notice and row is chapter.opening:
-                text = f"{INNER}{{note}}\n{notice}\n{INNER}"
-                add(nbformat.v4.new_markdown_cell(text), row.line)
+                add(f"{INNER}{{note}}\n{notice}\n{INNER}", row.line)
             remarks = [k for k in _rows(folded, j) if k in folded.remarks]
             notes = [cell.rows[k] for k in remarks]
             rest = _with_remarks(rest, line, notes, chapter.key)
             text = f"{FENCE}{{annotated-row}} {chapter.key} {i} {j}\n\n{rest}\n{FENCE}"
-            add(nbformat.v4.new_markdown_cell(text), line - 2)
+            add(text, line - 2)
         seen = visible(next(outputs)) if cell.nodes else []
         seen = [] if cell.is_silent else seen
         if _described(cell):
             seen = [each for each in seen if each["output_type"] != "execute_result"]
-        label = _label(cell, values, note)
-        shown = [
-            _shown(output, label, say) for output in limited(seen, f"{docname}-{i}")
-        ]
-        if shown:
+        if seen:
+            label = _label(cell, values, note)
             add(
-                # MyST-NB skips cells without source, and their outputs with them.
-                nbformat.v4.new_code_cell(
-                    "...",
-                    outputs=shown,
-                    metadata={
-                        "tags": ["remove-input"],
-                        "mystnb": {"image": {"alt": label}},
-                    },
-                ),
+                "...",  # MyST-NB skips cells without source, and their outputs with them
                 cell.line,
+                cell_type="code",
+                execution_count=None,
+                outputs=[
+                    _shown(output, label, say)
+                    for output in limited(seen, f"{docname}-{i}")
+                ],
+                metadata={
+                    "tags": ["remove-input"],
+                    "mystnb": {"image": {"alt": label}},
+                },
             )
     notebook.metadata["source_map"] = lines
     return notebook
