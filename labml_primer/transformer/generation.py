@@ -225,7 +225,8 @@ def read_one_by_one(
         query = x @ to_query  # [1, d_k]
         keys = torch.cat([keys, x @ to_key])  # [tokens so far, d_k]
         values = torch.cat([values, x @ to_value])  # [tokens so far, d_v]
-        weights = (query @ keys.T / math.sqrt(keys.size(1))).softmax(dim=-1)
+        scores = query @ keys.T / math.sqrt(keys.size(1))
+        weights = scores.softmax(dim=-1)  # [1, tokens so far]
         results.append(weights @ values)  # [1, d_v]
     return torch.cat(results)
 
