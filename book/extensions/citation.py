@@ -52,7 +52,7 @@ class Citation(SphinxDirective):
         self.env.note_dependency(str(path))
         about = yaml.safe_load(path.read_text("utf-8"))
         text = "\n\n".join(map(bibtex, [about, *about.get("references", [])]))
-        return [nodes.literal_block(text, text, language="bibtex")]
+        return [nodes.literal_block(text, text, language="bibtex", classes=["wraps"])]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -374,11 +374,12 @@ def discounts(count: Tensor) -> Tensor:
     The first idea: counts are too high. What was seen once in one half of a text occurs less than once in the
     other, on average, because the rest of the time something new comes. So {term}`Kneser-Ney smoothing` takes
     a discount from each count, and gives the shorter context what it took. How much to take follows from how
-    many n-grams occur once, twice, three and four times, $n_1$ to $n_4$. With $Y = n_1 / (n_1 + 2 n_2)$:
+    many n-grams occur once, twice, three and four times, $n_1$ to $n_4$. From a count of $k$ take, with
+    $Y = n_1 / (n_1 + 2 n_2)$,
 
-    $$D_1 = 1 - 2Y\frac{n_2}{n_1} \qquad D_2 = 2 - 3Y\frac{n_3}{n_2} \qquad D_{3+} = 3 - 4Y\frac{n_4}{n_3}$$
+    $$D_k = k - (k + 1)\, Y\, \frac{n_{k+1}}{n_k}, \qquad k = 1, 2, 3,$$
 
-    That is the *modified* form of {cite:t}`chen1999empirical`. A short text may have no n-gram with one of
+    and from more than three as much as from three. That is the *modified* form of {cite:t}`chen1999empirical`. A short text may have no n-gram with one of
     these counts, or a discount below 0. Then they are 0.5, 1 and 1.5.
     """
     n1, n2, n3, n4 = (int((count == times).sum()) for times in (1, 2, 3, 4))

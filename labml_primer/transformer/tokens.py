@@ -413,7 +413,7 @@ if __name__ == "__main__":
         (
             (torch.tensor([1, 4, 1, 2, 0, 1, 4, 1, 2, 0]),),
             [1, 2],
-            "1 4, 4 1, 1 2 and 2 0 occur twice: the first token counts, then the second",
+            "four pairs occur twice: the first token counts, then the second",
         ),
     ]
     check_answer(next_pair, cases)

@@ -25,7 +25,7 @@ some_pages = cases("page", PAGES, daily=TEN)
 AROUND = (
     ".chapter-head nav, .page-tools, .downloads, .headerlink, .lno, .picture-foot, .bibtex button, "
     ".edition-counts, form, #standalone, .facts, script, .plot-narrow, .plot-order, .inlay, "
-    ".linenos, .visually-hidden, .solution__of, [hidden]"
+    ".linenos, .visually-hidden, .solution__of, .needs, .own, [hidden]"
 )
 LINK = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)")
 
