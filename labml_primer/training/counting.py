@@ -379,8 +379,9 @@ def discounts(count: Tensor) -> Tensor:
 
     $$D_k = k - (k + 1)\, Y\, \frac{n_{k+1}}{n_k}, \qquad k = 1, 2, 3,$$
 
-    and from more than three as much as from three. That is the *modified* form of {cite:t}`chen1999empirical`. A short text may have no n-gram with one of
-    these counts, or a discount below 0. Then they are 0.5, 1 and 1.5.
+    and from more than three as much as from three. That is the *modified* form of
+    {cite:t}`chen1999empirical`. A short text may have no n-gram with one of these counts, or a discount below
+    0. Then they are 0.5, 1 and 1.5.
     """
     n1, n2, n3, n4 = (int((count == times).sum()) for times in (1, 2, 3, 4))
     found = [0.5, 1.0, 1.5]
