@@ -23,7 +23,7 @@ CAPTIONS = [
     "2. Forward pass: the table's row of each input gives probabilities.",
     "3. Loss: the mean of −log *p* of the characters that do come.",
     "4. Backward pass: how much does the loss grow with each parameter?",
-    "5. Update: parameters move against their gradients. Then again.",
+    "5. Update: each moves against its gradient. Then again.",
 ]
 LAST = len(CAPTIONS)
 CELL = 17

@@ -95,7 +95,8 @@
     if (!texts.length && other !== words) texts = await textsOf(other, await engine.search((await ranking).spaced(other)), pages);
     const absent = await absentOf(words, pages);
     if (words !== asked) return;
-    const whole = ({ url }) => !new URL(url, base).hash, same = (a, b) => a.page === b.page && a.title === b.title && whole(a) === whole(b);
+    const whole = ({ url }) => !new URL(url, base).hash, href = ({ url }) => new URL(url, base).href;
+    const same = (a, b) => href(a) === href(b) || a.page === b.page && a.title === b.title && whole(a) === whole(b);
     const explains = page => explained.some(url => url && new URL(url, base).pathname === page);
     const first = texts.filter(({ of }) => explains(of)).slice(0, 2);
     const shown = place => {

@@ -165,8 +165,9 @@
   for (const picture of $$(".picture[data-steps]")) {
     const last = picture.dataset.steps, box = document.createElement("div");
     box.className = "picture-steps";
-    box.innerHTML = `<button type="button">${_("Back")}</button><input type="range" min="1" max="${last}" value="1" aria-label="${_("Step")}">`
-      + `<button type="button">${_("Next")}</button><output></output>`;
+    const before = _("Back"), step = _("Step"), after = _("Next");
+    box.innerHTML = `<button type="button">${before}</button><input type="range" min="1" max="${last}" value="1" aria-label="${step}">`
+      + `<button type="button">${after}</button><output></output>`;
     const [back, slider, next, shown] = box.children;
     const show = () => {
       for (const part of $$("[data-at]", picture)) part.classList.toggle("now", part.dataset.at.split(" ").includes(slider.value));
