@@ -95,7 +95,7 @@ def test_what_is_opened_has_no_barrier(reading: Reading, what: str) -> None:
 
 FOCUSABLE = """() => [...document.querySelectorAll(
     "a[href], button, input, summary, [tabindex]")].filter(e =>
-    e.tabIndex >= 0 && !e.closest(".off") && e.checkVisibility({visibilityProperty: true})
+    e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true})
       && e.id !== "main").length"""
 
 FOCUSED = """() => {
