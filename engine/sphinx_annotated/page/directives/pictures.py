@@ -189,8 +189,8 @@ def visit_picture(translator: Any, node: picture) -> None:
 
     svg = STYLE.sub("", linked(svg, state.project, address))  # the page has its own
     of_this = _("of this picture")
-    name = f"{state.book.license_name} license"
-    terms = state.book.license_name and _(name)
+    license_name = f"{state.book.license_name} license"
+    terms = state.book.license_name and _(license_name)
     translator.body.append(
         f'<figure class="out out--picture" data-pagefind-ignore>{svg}'
         f'<figcaption class="picture-foot">'
