@@ -281,15 +281,16 @@ def can_merge(*convolutions: nn.Module) -> bool:
     A module has dictionaries of its parameters, buffers, children and hooks. Here all but the first should be
     empty.
     """
-    if not all(
-        isinstance(conv, FasterConvolution)
-        and not replaced_method(conv)
-        and sum(isinstance(x, dict) and len(x) > 0 for x in vars(conv).values()) == 1
-        for conv in convolutions
-    ):
+    if not all(isinstance(conv, FasterConvolution) for conv in convolutions):
         return False
-    kinds = {(type(c), c.weight.shape, hasattr(c, "bias")) for c in convolutions}
-    return len(kinds) == 1
+    kinds = []
+    for conv in convolutions:
+        full = [x for x in vars(conv).values() if isinstance(x, dict) and x]
+        if len(full) != 1 or "forward" in vars(conv):
+            return False
+        shapes = {name: kernel.shape for name, kernel in full[0].items()}
+        kinds.append((type(conv), shapes))
+    return kinds.count(kinds[0]) == len(kinds)
 
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
