@@ -1,7 +1,7 @@
 """Render math during the build: pages need no script, and take styles and fonts from the site.
 
-sphinxcontrib-katex renders with Node from the environment. KaTeX's styles and fonts are from the
-npm package in ``book/node_modules`` (see package.json). The site gets only the rules that its
+sphinxcontrib-katex renders with Node from the environment. KaTeX itself is the npm package in
+``book/node_modules`` (see package.json): its script, styles and fonts. The site gets only the rules that its
 pages use and the characters that its formulas contain, a third of the size.
 """
 
@@ -188,6 +188,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     renderers.html_block_math_renderers["katex"] = (reported(display, "</div>"), None)
     app.config.katex_prerender = True
     app.config.katex_css_path = "katex/katex.min.css"
+    app.config.katex_js_path = str(KATEX / "katex.min.js")  # of the version of the styles
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     app.connect("build-finished", add_katex)
     app.connect("html-page-context", in_plain_words, priority=950)  # after the theme
