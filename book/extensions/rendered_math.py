@@ -118,7 +118,7 @@ def cut(font: Path, target: Path, letters: set[str]) -> None:
 
 
 class PatientServer(sphinxcontrib.katex.KaTeXServer):  # type: ignore[misc]
-    """sphinxcontrib-katex's server, patient on a busy machine: Node may start late."""
+    """sphinxcontrib-katex's server with our KaTeX, patient on a busy machine: Node may start late."""
 
     @classmethod
     def start_server_process(
@@ -126,7 +126,7 @@ class PatientServer(sphinxcontrib.katex.KaTeXServer):  # type: ignore[misc]
     ) -> tuple[subprocess.Popen[bytes], socket.socket]:
         path = rundir / "katex.sock"
         process = subprocess.Popen(
-            cls.build_command(socket=path),
+            [*cls.build_command(socket=path), "--katex", str(KATEX / "katex.min.js")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=rundir,
@@ -188,7 +188,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     renderers.html_block_math_renderers["katex"] = (reported(display, "</div>"), None)
     app.config.katex_prerender = True
     app.config.katex_css_path = "katex/katex.min.css"
-    app.config.katex_js_path = str(KATEX / "katex.min.js")  # of the version of the styles
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     app.connect("build-finished", add_katex)
     app.connect("html-page-context", in_plain_words, priority=950)  # after the theme
