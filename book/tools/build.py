@@ -147,6 +147,8 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
             "locale_dirs": [COMPILED.relative_to(ROOT).as_posix()],
             "annotated_outputs": "_build",
         }
+    # PyTorch's profiler says on standard error when it starts and stops, unless it is told not to.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     # Node, which renders the math, hangs on an inherited standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     text = (ROOT / "_config.yml").read_text(encoding="utf-8")
