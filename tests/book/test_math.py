@@ -25,8 +25,8 @@ def test_a_node_that_comes_late_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_bar_stands_over_its_letter() -> None:
     # A rule for what lacks a class is one for pages on which that class is nowhere.
-    sheet = rendered_math.styles('<span class="katex accent accent-body">')
-    assert ".katex .accent .accent-body:not(.accent-full){width:0}" in sheet
+    sheet = rendered_math.styles('<span class="katex katex-accent accent-body">')
+    assert ".katex .katex-accent .accent-body:not(.accent-full){width:0}" in sheet
     assert ".vlist-t" not in sheet
 
 
