@@ -36,6 +36,8 @@ FORBIDDEN = {
     "オプティマイザー": "オプティマイザ",
     "ブラウザで": "ブラウザー",
     "お読みください": "です・ます in running text",
+    "数え上げ": "n-gramモデル, 出現回数",  # it means enumeration
+    "要約すると": "まとめると, or nothing",
 }
 
 
