@@ -13,6 +13,8 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import extract_messages
 
-from editions.catalogues import Language, current, languages
+from editions.catalogues import Language, Message, current, languages, read
 from editions.checks import has_words
 
 ENGLISH = "English"
@@ -151,7 +153,32 @@ class Status(SphinxTransform):
             if not message.shown or message.stale:
                 node[STATUS] = "stale" if message.shown else "missing"
                 counts[node[STATUS]] += 1
+        counts["labels"] = labels_left(self.app, self.env.docname, self.document)
         self.env.metadata[self.env.docname]["edition"] = counts
+
+
+def labels_left(app: Sphinx, docname: str, document: nodes.document) -> int:
+    """Return how many words in a page's pictures, figures and tables are not translated, or stale."""
+    from sphinx_annotated.page.directives.pictures import SPOKEN, picture
+
+    drawn, shown = (
+        _labels(path, path.stat().st_mtime) if path.is_file() else ()
+        for path in map(language_of(app).path, ("pictures", "outputs"))
+    )
+    titles = {m.text or m.english: m.context for m in drawn if m.english == m.context}
+    said = (SPOKEN.search(node["svg"]) for node in document.findall(picture))
+    here = {docname, *(titles.get(unescape(each[1]), "") for each in said if each)}
+    return sum(
+        m.stale or not m.text
+        for m in (*drawn, *shown)
+        if m.context in here and not m.obsolete
+    )
+
+
+@cache
+def _labels(path: Path, _changed: float) -> tuple[Message, ...]:
+    """Return the messages of a catalogue of words, which every page asks for."""
+    return tuple(read(path))
 
 
 class Marks(SphinxPostTransform):
@@ -240,7 +267,7 @@ def frame(
         for code, folder in pages.items()
     ]
     counts = app.env.metadata.get(page, {}).get("edition", {})
-    left = counts.get("missing", 0) + counts.get("stale", 0)
+    left = sum(counts.get(name, 0) for name in ("missing", "stale", "labels"))
     mostly_english = bool(left) and counts["missing"] * 2 > counts["messages"]
     if site and context.get("pageurl"):  # the page for missing addresses has none
         context["alternates"] = alternates(site, uri, others)

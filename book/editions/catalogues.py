@@ -95,6 +95,9 @@ class Language:
     readings: Mapping[str, str] = field(
         default_factory=dict
     )  # of words by which a glossary sorts
+    variants: Mapping[str, list[str]] = field(
+        default_factory=dict
+    )  # what readers call a word of the book when they search
 
     def catalogues(self) -> dict[str, list[Message]]:
         """Return the messages of all files, by the name of the page."""
@@ -136,9 +139,8 @@ def language(folder: Path) -> Language:
         message = f'{path}:1: does not name the language. Add: name = "the name of the language, in it"'
         raise CatalogueError(message)
     draft = bool(about.get("draft", False))
-    return Language(
-        folder.name, folder, about["name"], draft, about.get("readings", {})
-    )
+    tables = (about.get(name, {}) for name in ("readings", "variants"))
+    return Language(folder.name, folder, about["name"], draft, *tables)
 
 
 # -- reading -------------------------------------------------------------------------------

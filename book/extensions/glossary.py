@@ -13,6 +13,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains import Domain
 from sphinx.environment import BuildEnvironment
+from sphinx.locale import _
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join
@@ -21,6 +22,7 @@ from sphinx.util.logging import getLogger
 LOGGER = getLogger(__name__)
 ROWS = "あかさたなはまやらわ"  # the first kana of each row of the table of fifty sounds
 IDEOGRAPHS = "㐀"  # the first of the characters whose reading is not seen
+LINK = _("Link to this term")  # said by Sphinx, and missing in its own translations
 
 
 @dataclass(frozen=True)

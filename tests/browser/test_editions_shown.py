@@ -8,9 +8,10 @@ from zipfile import ZipFile
 import offline
 import pytest
 from built_book import PAGES, Site, cases
+from lookups import JAPANESE
 from measures import KINDS, SIDEWAYS
 from playwright.sync_api import Browser, Page, expect
-from visits import Visitor, barriers, resized, settle, weights
+from visits import Visitor, answers, barriers, resized, settle, weights
 
 HEAVIEST = "ja/labml_primer/compared/t5"
 SEARCHES = {
@@ -73,6 +74,38 @@ def test_a_search_by_japanese_or_english_name_finds_the_term_first(
             continue  # its English has changed, and is not translated yet
         opened.locator(".search input").fill(query)
         expect(opened.locator("#hits [role=option]").first).to_contain_text(wanted)
+
+
+def test_look_ups_in_japanese_find_the_right_place_among_the_first_three(
+    visit: Visitor,
+) -> None:
+    opened = visit("ja/book/pages/index").page
+    opened.locator(".search input").focus()  # which loads the search
+    opened.locator("#hits").wait_for(state="attached")
+    first = {words: answers(opened, words)[:3] for words in JAPANESE}
+    missed = {
+        words: first[words]
+        for words, places in JAPANESE.items()
+        if not any(url.endswith(places) for url in first[words])
+        and (places or first[words])
+    }
+    assert missed == {}
+
+
+def test_a_column_of_words_has_four_letters_in_a_line_on_a_phone(
+    visit: Visitor,
+) -> None:
+    opened = visit("ja/book/pages/use", width=390).page
+    letters = opened.evaluate(
+        """() => [...document.querySelectorAll("td:not(.text-right)")].map(
+             cell => cell.clientWidth / parseFloat(getComputedStyle(cell).fontSize))"""
+    )
+    assert letters and min(letters) >= 3.9
+
+
+def test_the_link_at_a_term_is_named_in_japanese(site: Site) -> None:
+    links = site.soup("ja/book/pages/glossary").select("dt > a.headerlink")
+    assert {link["title"] for link in links} == {"この用語へのリンク"}
 
 
 @pytest.fixture

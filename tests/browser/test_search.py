@@ -5,7 +5,7 @@ import re
 import pytest
 from lookups import LOOKUPS
 from playwright.sync_api import Page, expect
-from visits import Reading
+from visits import Reading, answers
 
 SEARCHES = {
     "squared relu": "primer/primer_ez.html#SquaredReLU",
@@ -38,18 +38,6 @@ def page(reading: Reading) -> Page:
     opened.locator(".search input").focus()  # which loads the search
     opened.locator("#hits").wait_for(state="attached")
     return opened
-
-
-def answers(page: Page, words: str) -> list[str]:
-    """The addresses that the search field offers for these words, best first."""
-    field, hits = page.locator(".search input"), page.locator("#hits")
-    field.fill("")
-    expect(hits).to_be_hidden()
-    field.fill(words)
-    expect(hits).to_be_visible(timeout=30_000)
-    return [
-        hit.get_attribute("href") or "" for hit in hits.locator("[role=option]").all()
-    ]
 
 
 def test_searches_find_the_right_place_among_the_first_three(page: Page) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from built_book import ROOT, Site
-from playwright.sync_api import ConsoleMessage, Page, Request, Response
+from playwright.sync_api import ConsoleMessage, Page, Request, Response, expect
 
 AXE = ROOT / "book" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -27,6 +27,18 @@ def settle(page: Page) -> None:
              return framed().then(() => document.fonts.ready).then(framed).then(framed);
            }"""
     )
+
+
+def answers(page: Page, words: str) -> list[str]:
+    """The addresses that the search field offers for these words, best first."""
+    field, hits = page.locator(".search input"), page.locator("#hits")
+    field.fill("")
+    expect(hits).to_be_hidden()
+    field.fill(words)
+    expect(hits).to_be_visible(timeout=30_000)
+    return [
+        hit.get_attribute("href") or "" for hit in hits.locator("[role=option]").all()
+    ]
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -9,7 +9,7 @@ FACTOR = f"{EZ}.speedup_factor"
 STEPS = 1000  # of both runs, an example
 FLOOR, SPAN, POWER = 1.5, 3.0, 0.35  # loss = FLOOR + SPAN * (1 + step / 10) ** -POWER
 BETTER = 0.43  # the power of the other run
-LEFT, RIGHT, TOP, BOTTOM = 46, 330, 24, 212
+LEFT, RIGHT, TOP, BOTTOM = 46, 312, 24, 212
 FIRST, LOW, HIGH = 30, 1.45, 3.4  # the first step drawn, the least and the largest loss
 
 

@@ -170,7 +170,7 @@ for (const root of document.querySelectorAll(".individuals")) {
     /** @param {string} name @param {(string | Node)[]} what */
     const fact = (name, ...what) => facts.append(make("dt", {}, name), make("dd", {}, ...what));
     /** @param {Individual[]} several */
-    const links = several => several.flatMap((each, i) => [i ? ", " : "", link(all, each), each.loss === null ? "" : ` (${each.loss.toFixed(3)})`]);
+    const links = several => several.flatMap((each, i) => [i ? _(", ") : "", link(all, each), each.loss === null ? "" : _(" ({})", each.loss.toFixed(3))]);
     fact(_("Outcome"), one.seconds === null ? outcome(one) : _("{}, {} s of training", outcome(one), one.seconds.toFixed(1)));
     fact(_("Mutation"), one.mutations.map(each => KINDS[each] ?? each).join(_(", then ")) || _("none: the search began with it"));
     fact(_("Ancestors"), ...(line.length ? links(line) : [_("none")]));

@@ -14,13 +14,14 @@ export const split = text => segmenter ? text.replace(RUN, run => ` ${[...segmen
 export const spaced = query => split(query.replace(/[_.]+/g, " ")).trim();
 export const joined = text => text.replace(GAP, "");
 
-/* The words of a text: `MultiHeadAttention` has three, `n²` has two. */
-export const wordsOf = text => split(text).replace(/[²³⁰-⁹]/g, sign => ` ${sign.normalize("NFKC")}`)
+/* The words of a text: `MultiHeadAttention` has three, `n²` has two. Japanese needs no final mark (トークナイザー), with
+   which its words would be told apart otherwise. */
+export const wordsOf = text => split(text.replace(/(?<=[ァ-ヺ]{2})ー(?![ァ-ヺー])/g, "")).replace(/[²³⁰-⁹]/g, sign => ` ${sign.normalize("NFKC")}`)
   .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 
-/* One spelling of a word: British is American, many are one, and Japanese needs no final mark. */
+/* One spelling of a word: British is American, and many are one. */
 const fold = word => word.replace(/our/g, "or").replace(/z/g, "s").replace(/c(?=es?$)/, "s")
-  .replace(/(?<=..[^us])s$/, "").replace(/(?<=..[^e])e$|(?<=[ァ-ヺ]{2})ー$/, "").replace(/(?<=..)y$/, "i");
+  .replace(/(?<=..[^us])s$/, "").replace(/(?<=..[^e])e$/, "").replace(/(?<=..)y$/, "i");
 
 /* A text's words as they are typed: a name in code is one. */
 const runsOf = text => text.match(/[\p{L}\p{N}_-]+/gu) ?? [];

@@ -26,8 +26,8 @@
     const exact = named.length ? named : found.slice(0, 1).filter(({ kind, share }) => kind === "term" && share > .6);
     // After a term comes the place that the glossary refers to: a definition here, a page's sections below.
     const explained = exact.map(place => place.explained);
-    const led = all.filter(place => place.kind !== "page" && explained.includes(place.url));
-    return { exact: [...exact, ...led], near: found.filter(place => !exact.includes(place)).slice(0, 5), explained };
+    const led = term => all.filter(place => place.kind !== "page" && place.url === term.explained);
+    return { exact: exact.flatMap(place => [place, ...led(place)]), near: found.filter(place => !exact.includes(place)).slice(0, 5), explained };
   };
   const marked = ({ excerpt }) => [...excerpt.matchAll(/<mark>(.*?)<\/mark>/g)].map(mark => mark[1]);
   // Sections found by their text: first those with most of the query. A name in code is searched for by all of its words.

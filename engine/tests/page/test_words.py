@@ -88,3 +88,10 @@ def test_a_label_of_two_lines_is_one_message_and_keeps_its_alignment() -> None:
 def test_words_of_two_labels_are_two_messages() -> None:
     apart = label([("up", 10.0)]) + "\n</g>\n<g>\n" + label([("down", 10.0)])
     assert list(texts(apart)) == ["up", "down"]
+
+
+def test_a_translation_with_lines_is_one_line_where_the_figure_has_one() -> None:
+    markup = '<text x="1">loss, nats per character</text>'
+    wide = said(markup, lambda _: "損失\n（ナット/文字）")
+    assert wide == '<text x="1">損失（ナット/文字）</text>'
+    assert "perdo en natoj" in said(markup, lambda _: "perdo\nen natoj")

@@ -19,6 +19,7 @@
     status.textContent = message;
     status.classList.toggle("live-status--wrong", wrong);
   };
+  const quoted = (symbol) => _("“{}”", symbol);
   const visible = (symbol) => ({ "\n": "↵", " ": "␣" })[symbol] ?? symbol;
   const percent = (share) => `${Math.round(100 * share)}%`;
 
@@ -102,7 +103,7 @@
     const unknown = [...new Set(text)].filter((symbol) => !known.includes(symbol));
     const wrong = text === "" ? _("Type at least one character for the models to continue.")
       : text.length > LONGEST_BEGINNING ? _("The beginning has {} characters. Use at most {}; the models see the last {}.", text.length, LONGEST_BEGINNING, context)
-      : unknown.length ? _("The models do not know {}. They know the {} characters of the plays: English letters, digits, spaces and common punctuation.", unknown.slice(0, 8).map((symbol) => `“${symbol}”`).join(", "), known.length)
+      : unknown.length ? _("The models do not know {}. They know the {} characters of the plays: English letters, digits, spaces and common punctuation.", unknown.slice(0, 8).map(quoted).join(_(", ")), known.length)
       : "";
     field.beginning.toggleAttribute("aria-invalid", Boolean(wrong));
     if (wrong) say(wrong, true);
@@ -164,7 +165,7 @@
       inSight();
       if (length >= LONGEST) return say(_("The text has {} characters, the most that this page writes. Press “Start again”.", LONGEST), true);
       await write(1);
-      say([...models.values()].map((view) => `${view.config.title}: “${visible(view.written.at(-1))}”`).join(", "));
+      say([...models.values()].map((view) => _("{}: “{}”", view.config.title, visible(view.written.at(-1)))).join(_(", ")));
     }),
     run: () => {
       if (running) return running = false;
@@ -298,7 +299,7 @@
       }
       const most = symbols.map((span, i) => [this.weight(at, i), span, i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
       const named = most.filter(([weight]) => weight >= .005).map(([weight, span, i]) => i === at ? _("itself {}", percent(weight)) : _("“{}” {} back {}", visible(span.textContent), at - i, percent(weight)));
-      const words = _("“{}” looks at {}", visible(symbols[at].textContent), named.join(", "));
+      const words = _("“{}” looks at {}", visible(symbols[at].textContent), named.join(_(", ")));
       $(".live-looks", this.place).textContent = _("{}.", words);
       this.slider.setAttribute("aria-valuetext", words);
     }
@@ -344,7 +345,8 @@
 
   // ---------- kernels: one for queries, keys and values of each head ----------
 
-  const KINDS = ["query", "key", "value"], all = $("[name=all-kernels]"), grid = $(".live-kernels__grid");
+  const NAMES = { query: _("query, head {}"), key: _("key, head {}"), value: _("value, head {}") };
+  const KINDS = Object.keys(NAMES), all = $("[name=all-kernels]"), grid = $(".live-kernels__grid");
   let view, currentOnly;
 
   function makeKernels() {
@@ -358,7 +360,7 @@
       Object.assign(canvas, { width: view.config.d_model / heads, height: view.config.kernel_size });
       canvas.setAttribute("aria-hidden", "true");
       box.addEventListener("change", () => switched(() => currentOnly[shown.layer.value][kind][head] = box.checked));
-      label.append(canvas, box, ` ${kind}, ${_("head {}", head)}`);
+      label.append(canvas, box, ` ${NAMES[kind].replace("{}", head)}`);
       return label;
     })).flat());
     drawKernels();

@@ -87,7 +87,7 @@ export async function start(panel) {
     const unknown = [...new Set(sentence.value)].filter((symbol) => !config.symbols.includes(symbol));
     if (!sentence.value) return _("Type at least one character.");
     return unknown.length && _("The model does not know {}. It knows the {} characters of the plays: English letters, digits, spaces and common punctuation.",
-      unknown.map((symbol) => `“${symbol}”`).join(", "), config.symbols.length);
+      unknown.map((symbol) => _("“{}”", symbol)).join(_(", ")), config.symbols.length);
   }
 
   /** @returns {import("./pen.js").Choice} */

@@ -23,6 +23,8 @@ LABEL = re.compile(  # lines of one style in one group
 LINE = re.compile(
     r'style="(?P<style>[^"]*)" transform="translate\((?P<x>\S+) (?P<y>\S+)\)">(?P<text>[^<]*)'
 )
+# A line break in a translation that has one line here: no space between letters as wide as high.
+BREAK = re.compile("(?<=[\u2e80-\uffef])\n|\n(?=[\u2e80-\uffef])")
 LETTER = 0.5  # the width of a letter, in heights, about
 NUMBER = re.compile(r"(?<![A-Za-z\d_.])[-−+]?\d+(?:[.,]\d+)*%?")
 # What a script shows at the pointer: in a figure as it was drawn, and in one that is part of a page.
@@ -59,7 +61,7 @@ def said(markup: str, say: Callable[[str], str]) -> str:
     """Return a figure or a table with what ``say`` returns for each of its texts."""
 
     def shown(text: str) -> str:
-        return spoken(text, say)
+        return BREAK.sub("", spoken(text, say)).replace("\n", " ")
 
     def translated(match: re.Match[str]) -> str:
         text = " ".join(unescape(match[3]).split())
@@ -81,7 +83,7 @@ def said(markup: str, say: Callable[[str], str]) -> str:
     def relabelled(match: re.Match[str]) -> str:
         lines = list(_lines(match))
         text = " ".join(unescape(line["text"]).strip() for line in lines)
-        other = shown(text)
+        other = spoken(text, say)
         return match[0] if other == text else _placed(lines, other.split("\n"))
 
     whole = LABEL.sub(relabelled, markup)

@@ -45,7 +45,7 @@ export function draw({ sentence, position, layer, head, weights, asks, asked }) 
   parts.push(line(middle, top + 12, middle, end - 4));
   parts.push(words(400, end + 12, _("teal: “{}” asks it; orange: it asks “{}”", symbol, symbol), "right soft"));
   const [first] = order, other = order.find((i) => i !== position);
-  const place = (/** @type {number} */ i) => `“${visible(sentence[i])}”${i === position ? "" : ` (${_("{} back", position - i)})`}`;
+  const place = (/** @type {number} */ i) => i === position ? _("“{}”", visible(sentence[i])) : _("“{}” ({} back)", visible(sentence[i]), position - i);
   const caption = [
     _("In layer {}, head {}, “{}” attends most to {}, with weight {}.", layer, head, symbol, place(first), percent(weights[first])),
     other === undefined ? "" : _("The query of “{}” and the key of {} have a score of {}; the other way round it is {}.", symbol, place(other), rounded(asks[other]), rounded(asked[other])),

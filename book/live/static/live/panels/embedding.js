@@ -43,6 +43,6 @@ export function draw({ sentence, position, token, row, near }) {
     picture: picture(top + 24 + 22 * (near.length + 1), caption, parts), words: caption,
     head: [_("character"), _("cosine"), _("first numbers of its row")],
     rows: [{ symbol: sentence[position], row, cosine: 1 }, ...near].map((each) =>
-      [visible(each.symbol), rounded(each.cosine, 3), each.row.slice(0, 4).map((value) => rounded(value, 3)).join(", ")]),
+      [visible(each.symbol), rounded(each.cosine, 3), each.row.slice(0, 4).map((value) => rounded(value, 3)).join(_(", "))]),
   };
 }

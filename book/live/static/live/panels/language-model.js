@@ -27,7 +27,7 @@ export function draw({ sentence, position, actual, stages }) {
   const names = stages.map((_stage, i) => i ? _("block {}", i - 1) : _("embedding"));
   const top = height + 20, left = 86, wide = 66;
   parts.push(words(2, top, _("read after"), "left soft"), words(left, top, _("most probable next characters"), "left soft"));
-  if (actual) parts.push(words(398, top, `“${visible(actual)}”`, "right c1"));
+  if (actual) parts.push(words(398, top, _("“{}”", visible(actual)), "right c1"));
   stages.forEach((stage, i) => {
     const y = top + 14 + 30 * i;
     parts.push(words(2, y + 13, names[i], "left"));
@@ -46,7 +46,7 @@ export function draw({ sentence, position, actual, stages }) {
   ].filter(Boolean).join(" ");
   return {
     picture: picture(top + 18 + 30 * stages.length, caption, parts), words: caption,
-    head: [_("read after"), ...Array.from({ length: SHOWN }, (_nothing, i) => `${i + 1}.`), ...(actual ? [`“${visible(actual)}”`] : [])],
+    head: [_("read after"), ...Array.from({ length: SHOWN }, (_nothing, i) => `${i + 1}.`), ...(actual ? [_("“{}”", visible(actual))] : [])],
     rows: stages.map((stage, i) => [names[i], ...stage.next.map(([symbol, share]) => `${visible(symbol)} ${percent(share)}`), ...(actual ? [percent(stage.actual)] : [])]),
   };
 }

@@ -72,7 +72,7 @@ export function draw({ sentence, shift, sines, trained, before, after }) {
     head: [_("character"), _("distance, sines"), _("distance, trained")],
     rows: [
       ...[...sentence].map((symbol, t) => [`${visible(symbol)} ${t}`, rounded(sines[t], 3), rounded(trained[t], 3)]),
-      [_("next character"), before.map(([symbol, share]) => `${visible(symbol)} ${percent(share)}`).join(", "), after.map(([symbol, share]) => `${visible(symbol)} ${percent(share)}`).join(", ")],
+      [_("next character"), before.map(([symbol, share]) => `${visible(symbol)} ${percent(share)}`).join(_(", ")), after.map(([symbol, share]) => `${visible(symbol)} ${percent(share)}`).join(_(", "))],
     ],
   };
 }

@@ -42,7 +42,7 @@ export function draw({ sentence, position, layer, head, kernels, ...found }) {
   [_("two back"), _("one back"), _("current")].forEach((name, tap) => parts.push(words(56, y + 21 + 18 * tap, name, "right soft")));
   const top = (/** @type {number[]} */ weights) => weights.indexOf(Math.max(...weights));
   const [a, b] = [top(found.with), top(found.without)];
-  const place = (/** @type {number} */ i) => `“${visible(sentence[i])}”${i === position ? "" : ` (${_("{} back", position - i)})`}`;
+  const place = (/** @type {number} */ i) => i === position ? _("“{}”", visible(sentence[i])) : _("“{}” ({} back)", visible(sentence[i]), position - i);
   const caption = [
     _("In layer {}, head {}, “{}” attends most to {} with its convolutions, weight {}; without them to {}, weight {}.", layer, head, symbol, place(a), percent(found.with[a]), place(b), percent(found.without[b])),
     _("Below, the head's kernels: a column per channel, blue is positive, orange negative. With them a query or a key can stand for up to three characters in a row."),
