@@ -95,6 +95,12 @@ class Language:
     readings: Mapping[str, str] = field(
         default_factory=dict
     )  # of words by which a glossary sorts
+    letters: str = ""  # that a glossary has links to, if not to each first letter
+
+    @property
+    def tag(self) -> str:
+        """The language as HTML names it: zh-Hans."""
+        return self.code.replace("_", "-")
 
     def catalogues(self) -> dict[str, list[Message]]:
         """Return the messages of all files, by the name of the page."""
@@ -137,7 +143,12 @@ def language(folder: Path) -> Language:
         raise CatalogueError(message)
     draft = bool(about.get("draft", False))
     return Language(
-        folder.name, folder, about["name"], draft, about.get("readings", {})
+        folder.name,
+        folder,
+        about["name"],
+        draft,
+        about.get("readings", {}),
+        about.get("letters", ""),
     )
 
 

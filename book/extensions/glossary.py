@@ -19,7 +19,6 @@ from sphinx.util import docname_join
 from sphinx.util.logging import getLogger
 
 LOGGER = getLogger(__name__)
-ROWS = "あかさたなはまやらわ"  # the first kana of each row of the table of fifty sounds
 IDEOGRAPHS = "㐀"  # the first of the characters whose reading is not seen
 
 
@@ -171,10 +170,10 @@ def _kana(letter: str) -> str:
     )
 
 
-def initial(name: str) -> str:
-    """Return what a term is found under: its letter, or the first kana of its row of five."""
+def initial(name: str, letters: str) -> str:
+    """Return what a term is found under: the last of these letters before it, or its own first one."""
     first = name[0].upper()
-    return max((row for row in ROWS if row <= first), default=first)
+    return max((letter for letter in letters if letter <= first), default=first)
 
 
 class AddLetters(SphinxPostTransform):
@@ -190,7 +189,9 @@ class AddLetters(SphinxPostTransform):
             first: dict[str, str] = {}
             for item in glossary.findall(nodes.definition_list_item):
                 term = next(iter(item.findall(nodes.term)))
-                letter = initial(term.get("reading") or term.astext())
+                letter = initial(
+                    term.get("reading") or term.astext(), self.config.glossary_letters
+                )
                 first.setdefault(letter, term["ids"][0])
             bar = nodes.paragraph(classes=["letters"])
             for letter, anchor in first.items():
@@ -213,7 +214,9 @@ class ShowDefinitions(SphinxPostTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    # Of a translated glossary: how words are read, by which it is sorted, and to which letters it has links.
     app.add_config_value("glossary_readings", {}, "env", types=[dict])
+    app.add_config_value("glossary_letters", "", "env", types=[str])
     app.add_domain(Glossaries)
     app.add_transform(SortByReading)
     app.add_post_transform(AddLetters)

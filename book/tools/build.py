@@ -136,11 +136,10 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
     options: dict[str, object] = {"quick": quick}
     options |= {"editions_drafts": True} if drafts else {}
     if code:
-        readings = next(
-            each.readings for each in languages(LOCALE) if each.code == code
-        )
+        language = next(each for each in languages(LOCALE) if each.code == code)
         options |= {
-            "glossary_readings": dict(readings),
+            "glossary_readings": dict(language.readings),
+            "glossary_letters": language.letters,
             "editions_code": code,
             "editions_drafts": True,
             "language": code,

@@ -1,46 +1,24 @@
-"""The Japanese translation of the book uses its fixed terms, and its labels fit their pictures."""
+"""Each translation uses its fixed terms, types no space where none belongs, and fits its pictures."""
 
 import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import theme
 from drawing import canvas
-from editions.catalogues import Message, languages
+from editions.catalogues import Language, Message, languages
 
 LOCALE = Path(__file__).resolve().parents[2] / "book" / "locale"
-JAPANESE = next(each for each in languages(LOCALE) if each.code == "ja")
-# What the first translation of one page had wrong, or what would be a second word for a fixed term.
-FORBIDDEN = {
-    "変圧器": "Transformer",
-    "トランスフォーマー": "Transformer",
-    "入門": "Primer",
-    "プライマー": "Primer",
-    "探求": "探索",
-    "検索空間": "探索空間",
-    "リル": "ReLU",
-    "正方形": "二乗",
-    "2乗ReLU": "二乗ReLU",
-    "コンバーチング": "Multi-DConv-Head Attention",
-    "トレーニング": "学習",
-    "訓練": "学習",
-    "バニラ": "通常の",
-    "プロジェクション": "射影",
-    "深さ方向に": "深さ方向畳み込み",
-    "残留接続": "残差接続",
-    "レイヤー": "層",
-    "パラメーター": "パラメータ",
-    "エンコーダー": "エンコーダ",
-    "デコーダー": "デコーダ",
-    "オプティマイザー": "オプティマイザ",
-    "ブラウザで": "ブラウザー",
-    "お読みください": "です・ます in running text",
-}
+EDITIONS = languages(LOCALE)
+every_edition = pytest.mark.parametrize(
+    "language", EDITIONS, ids=[each.code for each in EDITIONS]
+)
 
 
-def messages() -> list[tuple[str, Message]]:
-    every = JAPANESE.catalogues().items()
+def messages(language: Language) -> list[tuple[str, Message]]:
+    every = language.catalogues().items()
     return [
         (domain, m)
         for domain, found in every
@@ -49,22 +27,27 @@ def messages() -> list[tuple[str, Message]]:
     ]
 
 
-def test_forbidden_renderings_of_terms_do_not_occur() -> None:
+@every_edition
+def test_what_a_language_never_says_does_not_occur(language: Language) -> None:
+    about = tomllib.loads((language.folder / "language.toml").read_text("utf-8"))
     found = [
-        f"{JAPANESE.path(domain)}:{m.line}: {word}; write {right}"
-        for domain, m in messages()
-        for word, right in FORBIDDEN.items()
+        f"{language.path(domain)}:{m.line}: {word}; write {right}"
+        for domain, m in messages(language)
+        for word, right in about.get("never", {}).items()
         if word in m.text
     ]
     assert found == []
 
 
-def test_no_space_is_typed_between_japanese_and_latin_letters() -> None:
+@every_edition
+def test_no_space_is_typed_between_chinese_or_japanese_and_latin_letters(
+    language: Language,
+) -> None:
     letter = "[ぁ-んァ-ヶ一-龠々ー]"
     gap = re.compile(f"{letter} [A-Za-z0-9`$]|[A-Za-z0-9`$] {letter}")
     left = [
-        f"{JAPANESE.path(domain)}:{m.line}: {match[0]}"
-        for domain, m in messages()
+        f"{language.path(domain)}:{m.line}: {match[0]}"
+        for domain, m in messages(language)
         if domain not in ("pictures", "words") and (match := gap.search(m.text))
     ]
     assert left == []
@@ -77,10 +60,11 @@ def test_a_line_does_not_begin_with_the_punctuation_after_a_formula() -> None:
     assert shown == f'値は<span class="glue">（{formula}）。</span>'
 
 
+@every_edition
 def test_words_of_pictures_stay_inside_the_picture(
-    monkeypatch: pytest.MonkeyPatch,
+    language: Language, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pictured = JAPANESE.catalogues()["pictures"]
+    pictured = language.catalogues()["pictures"]
     text = {(m.english, m.context): m.text for m in pictured if m.shown}
 
     def say(english: str, picture: str) -> str:
