@@ -105,8 +105,9 @@ def describe(
 
 def locale(language: str) -> str:
     """Return a language with the country where most read it: ja_JP, zh_CN."""
-    likely = get_global("likely_subtags").get(language, language)
-    found = Locale.parse("en_GB" if language == "en" else likely)
+    likely = get_global("likely_subtags")
+    full = likely.get(language) or likely.get(language.split("_")[0]) or language
+    found = Locale.parse("en_GB" if language == "en" else full)
     return f"{found.language}_{found.territory}" if found.territory else language
 
 
