@@ -13,7 +13,8 @@ from babel.messages.mofile import write_mo
 from bs4 import BeautifulSoup
 from builds import sphinx
 from docutils.utils import new_document
-from editions.catalogues import Message, language, written
+from editions import alternates
+from editions.catalogues import Language, Message, language, written
 from editions.compiled import compile_catalogues
 from small_books import Built, Shelf, environment, plain
 from sphinx import addnodes
@@ -210,6 +211,25 @@ def test_a_strict_build_shows_a_missing_paragraph_in_english_and_marks_a_stale_o
     stale = page.select_one("a.older")
     assert stale and "〔Kio?〕" in stale.parent.get_text()  # type: ignore[union-attr]
     assert str(stale["href"]).startswith("../../parts/one.html#")
+
+
+def test_a_page_that_is_mostly_english_does_not_mark_each_paragraph(
+    small: Small,
+) -> None:
+    small.translate(Message)
+    built = small.edition()
+    assert built.code == 0, built.log
+    page = small.page()
+    assert page.select("p[lang=en]") and not page.select(".untranslated")
+
+
+def test_a_page_names_its_languages_as_html_does() -> None:
+    chinese = Language("zh_Hans", Path("zh_Hans"), "简体中文")
+    assert alternates("https://a.b/", "c.html", [chinese]) == [
+        ("en", "https://a.b/c.html"),
+        ("zh-Hans", "https://a.b/zh_Hans/c.html"),
+        ("x-default", "https://a.b/c.html"),
+    ]
 
 
 def test_a_part_of_an_external_table_of_contents_has_its_name_in_the_edition(

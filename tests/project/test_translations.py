@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import theme
 from drawing import canvas
-from editions.catalogues import Language, Message, languages
+from editions.catalogues import Language, Message, faults, languages
 
 LOCALE = Path(__file__).resolve().parents[2] / "book" / "locale"
 EDITIONS = languages(LOCALE)
@@ -25,6 +25,12 @@ def messages(language: Language) -> list[tuple[str, Message]]:
         for m in found
         if m.text and not m.obsolete
     ]
+
+
+@every_edition
+def test_translations_keep_formulas_code_links_and_numbers(language: Language) -> None:
+    """Also those of a draft, which no usual build compiles."""
+    assert list(faults(language)) == []
 
 
 @every_edition
