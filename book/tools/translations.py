@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("", "book", "book/tools", "engine"
 from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
-from editions.catalogues import CatalogueError, Count, Language, key  # noqa: E402
+from editions.catalogues import CatalogueError, Count, Language, Message, key  # noqa: E402
 from editions.checks import has_label, has_words  # noqa: E402
 from sphinx_annotated.page.html.words import pattern, texts  # noqa: E402
 
@@ -129,7 +129,7 @@ Counts = dict[tuple[str, str], Count]  # by catalogue and context
 
 def counts(language: Language, now: dict[str, list[str]]) -> Counts:
     """Return how far a language is: each page, and the words of each picture and of each page's figures."""
-    found = defaultdict(list)
+    found: dict[tuple[str, str], list[Message]] = defaultdict(list)
     for domain, english in now.items():
         for message in catalogue.current(language.path(domain), english):
             found[domain, message.context].append(message)
