@@ -88,7 +88,8 @@ def note_messages(app: Sphinx, doctree: nodes.document) -> None:
 
 def messages_path(app: Sphinx, docname: str) -> Path:
     """Return the file in which the English build notes the messages of a page."""
-    return Path(app.outdir).parent / MESSAGES / f"{docname}.json"
+    build = Path(app.outdir).parents[1 if code_of(app) else 0]
+    return build / MESSAGES / f"{docname}.json"
 
 
 def messages_of(doctree: nodes.document) -> list[tuple[nodes.Element, str]]:
@@ -190,13 +191,16 @@ class Marks(SphinxPostTransform):
     def run(self, **kwargs: Any) -> None:
         if not code_of(self.app):
             return
+        # A page that is mostly English says so once.
+        counts = self.env.metadata[self.env.docname]["edition"]
+        english = ["language-en", *([] if is_english(counts) else ["untranslated"])]
         for node in list(self.document.findall(nodes.Element)):
             status = node.attributes.pop(STATUS, None)
             node.attributes.pop("translated", None)
             if status == "missing" and isinstance(node, nodes.paragraph):
-                node["classes"] += ["language-en", "untranslated"]
+                node["classes"] += english
             elif status == "missing":
-                inside = nodes.inline(classes=["language-en", "untranslated"])
+                inside = nodes.inline(classes=english)
                 inside += node.children
                 node.children = []
                 node += inside
@@ -222,18 +226,18 @@ class Marks(SphinxPostTransform):
         return link
 
 
-def folders(others: list[Language]) -> dict[str, str]:
-    """Return the folder of each edition by its language, first that of the English book."""
-    return {"en": "", **{each.code: f"{each.code}/" for each in others}}
-
-
 def alternates(site: str, uri: str, others: list[Language]) -> list[tuple[str, str]]:
     """Return the languages that a page exists in, each with its address, and that for all others."""
-    pages = folders(others).items()
     return [
-        *((code, f"{site}{folder}{uri}") for code, folder in pages),
+        ("en", f"{site}{uri}"),
+        *((each.tag, f"{site}{each.code}/{uri}") for each in others),
         ("x-default", f"{site}{uri}"),
     ]
+
+
+def is_english(counts: dict[str, int]) -> bool:
+    """Return whether most of an edition's page is not translated, by its counts."""
+    return bool(counts) and counts["missing"] * 2 > counts["messages"]
 
 
 def is_mostly_english(app: Sphinx, language: Language, docname: str) -> bool:
@@ -255,22 +259,20 @@ def frame(
     root = "../" * page.count("/") + ("../" if here else "")
     uri = app.builder.get_target_uri(page)
     site = _site(app)
-    pages = folders(others)
-    names = {"en": ENGLISH, **{each.code: each.name for each in others}}
     context["editions"] = [
-        {
-            "code": code,
-            "name": names[code],
-            "href": f"{root}{folder}{uri}",
-            "here": code == (here or "en"),
-        }
-        for code, folder in pages.items()
+        {"tag": tag, "name": name, "href": f"{root}{folder}{uri}"}
+        for code, tag, name, folder in (
+            ("", "en", ENGLISH, ""),
+            *((each.code, each.tag, each.name, f"{each.code}/") for each in others),
+        )
+        if code != here
     ]
     counts = app.env.metadata.get(page, {}).get("edition", {})
     left = sum(counts.get(name, 0) for name in ("missing", "stale", "labels"))
-    mostly_english = bool(left) and counts["missing"] * 2 > counts["messages"]
+    mostly_english = is_english(counts)
     if site and context.get("pageurl"):  # the page for missing addresses has none
-        context["alternates"] = alternates(site, uri, others)
+        told = [each for each in others if not is_mostly_english(app, each, page)]
+        context["alternates"] = alternates(site, uri, told)
         own = f"{here}/" if here and not mostly_english else ""
         root_page = page == app.config.root_doc and not own
         context["pageurl"] = site if root_page else f"{site}{own}{uri}"
@@ -278,7 +280,7 @@ def frame(
         if not context.get("chapter"):
             app.add_js_file("more-words.js", priority=101, loading_method="defer")
         context["edition_counts"] = counts if left else None
-        context["noindex"] = mostly_english
+        context["in_english"] = context["noindex"] = mostly_english
         context["english"] = f"{root}{uri}"
         share(context, root)
 

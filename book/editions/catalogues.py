@@ -98,6 +98,12 @@ class Language:
     variants: Mapping[str, list[str]] = field(
         default_factory=dict
     )  # what readers call a word of the book when they search
+    letters: str = ""  # that a glossary has links to, if not to each first letter
+
+    @property
+    def tag(self) -> str:
+        """The language as HTML names it: zh-Hans."""
+        return self.code.replace("_", "-")
 
     def catalogues(self) -> dict[str, list[Message]]:
         """Return the messages of all files, by the name of the page."""
@@ -139,8 +145,15 @@ def language(folder: Path) -> Language:
         message = f'{path}:1: does not name the language. Add: name = "the name of the language, in it"'
         raise CatalogueError(message)
     draft = bool(about.get("draft", False))
-    tables = (about.get(name, {}) for name in ("readings", "variants"))
-    return Language(folder.name, folder, about["name"], draft, *tables)
+    return Language(
+        folder.name,
+        folder,
+        about["name"],
+        draft=draft,
+        readings=about.get("readings", {}),
+        variants=about.get("variants", {}),
+        letters=about.get("letters", ""),
+    )
 
 
 # -- reading -------------------------------------------------------------------------------

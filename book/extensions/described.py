@@ -13,6 +13,8 @@ from typing import Any
 
 import cards
 import yaml
+from babel import Locale
+from babel.core import get_global
 from markdown_twins import edition, first, wanted
 from online import change_of, of, write_changed
 from plain_math import plain_title
@@ -51,7 +53,7 @@ def describe(
     root, book = of(app).pages, app.config.html_title
     title = title_of(app, page)
     drawn = cards.drawing(doctree)
-    # The fonts of the cards have no Japanese letters, so an edition shows the English cards.
+    # The fonts of the cards have no letters of other scripts, so an edition shows the English cards.
     image = card_of(page) if edition(app) else draw(app, page, title, drawn)
     address = root if page == app.config.root_doc else root + place(app, page)
     address = context.get("pageurl") or address
@@ -60,6 +62,7 @@ def describe(
     properties = {
         "og:type": "article",
         "og:site_name": book,
+        "og:locale": locale(app.config.language),
         "og:title": title,
         "og:description": text,
         "og:url": address,
@@ -77,7 +80,7 @@ def describe(
         "description": text,
         "url": address,
         "image": root + image,
-        "inLanguage": app.config.language,
+        "inLanguage": app.config.language.replace("_", "-"),
         "author": {"@type": "Organization", "name": app.config.author},
         "datePublished": begun,
         "dateModified": changed,
@@ -98,6 +101,14 @@ def describe(
         f'title="{escape(book)}">'
     )
     context["metatags"] = "\n".join([context.get("metatags") or "", *lines])
+
+
+def locale(language: str) -> str:
+    """Return a language with the country where most read it: ja_JP, zh_CN."""
+    likely = get_global("likely_subtags")
+    full = likely.get(language) or likely.get(language.split("_")[0]) or language
+    found = Locale.parse("en_GB" if language == "en" else full)
+    return f"{found.language}_{found.territory}" if found.territory else language
 
 
 def place(app: Sphinx, page: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import combining, normalize
@@ -20,7 +20,6 @@ from sphinx.util import docname_join
 from sphinx.util.logging import getLogger
 
 LOGGER = getLogger(__name__)
-ROWS = "あかさたなはまやらわ"  # the first kana of each row of the table of fifty sounds
 IDEOGRAPHS = "㐀"  # the first of the characters whose reading is not seen
 LINK = _("Link to this term")  # said by Sphinx, and missing in its own translations
 
@@ -72,7 +71,9 @@ class Glossaries(Domain):
         """Forget the entries of a page that will be read again or is gone."""
         self.entries.pop(docname, None)
 
-    def merge_domaindata(self, docnames: list[str], otherdata: dict[str, Any]) -> None:
+    def merge_domaindata(
+        self, docnames: Iterable[str], otherdata: dict[str, Any]
+    ) -> None:
         """Take over the entries of pages that another process has read."""
         read: dict[str, list[Entry]] = otherdata["entries"]
         self.entries.update({name: read[name] for name in docnames if name in read})
@@ -173,10 +174,10 @@ def _kana(letter: str) -> str:
     )
 
 
-def initial(name: str) -> str:
-    """Return what a term is found under: its letter, or the first kana of its row of five."""
+def initial(name: str, letters: str) -> str:
+    """Return what a term is found under: the last of these letters before it, or its own first one."""
     first = name[0].upper()
-    return max((row for row in ROWS if row <= first), default=first)
+    return max((letter for letter in letters if letter <= first), default=first)
 
 
 class AddLetters(SphinxPostTransform):
@@ -192,7 +193,9 @@ class AddLetters(SphinxPostTransform):
             first: dict[str, str] = {}
             for item in glossary.findall(nodes.definition_list_item):
                 term = next(iter(item.findall(nodes.term)))
-                letter = initial(term.get("reading") or term.astext())
+                letter = initial(
+                    term.get("reading") or term.astext(), self.config.glossary_letters
+                )
                 first.setdefault(letter, term["ids"][0])
             bar = nodes.paragraph(classes=["letters"])
             for letter, anchor in first.items():
@@ -215,7 +218,9 @@ class ShowDefinitions(SphinxPostTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    # Of a translated glossary: how words are read, by which it is sorted, and to which letters it has links.
     app.add_config_value("glossary_readings", {}, "env", types=[dict])
+    app.add_config_value("glossary_letters", "", "env", types=[str])
     app.add_domain(Glossaries)
     app.add_transform(SortByReading)
     app.add_post_transform(AddLetters)

@@ -300,7 +300,7 @@ def places(app: Sphinx, site: str, page: str) -> list[tuple[str, str]]:
         from editions import all_languages, is_mostly_english
 
         found += [
-            (each.code, f"{site}{each.code}/{uri}")
+            (each.tag, f"{site}{each.code}/{uri}")
             for each in all_languages(app)
             if not is_mostly_english(app, each, page)
         ]

@@ -4,8 +4,8 @@
 which route was chosen and which pages were read. On the welcome page, ``{times}`` shows the minutes of each
 part, and ``{route} name`` a route: its description, its minutes and its pages.
 
-A page takes a minute for 200 words, or 500 characters of Japanese, and four seconds for each line of code.
-What is folded does not count.
+A page takes a minute for 200 words, or 500 characters of Chinese or Japanese, and four seconds for each line
+of code. What is folded does not count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sphinx_annotated.page.build.state import state_of
 
 WORDS, LETTERS, SECONDS = 200, 500, 4  # a minute; a minute; for a line of code
 FOLDED = ("fold", "deeper", "solution")  # nodes that the page shows closed
-JAPANESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 GONE = "{}:{}: names {}, which is no page. Write it, or remove it."
 TOLD = (nodes.title, nodes.paragraph, nodes.rubric, nodes.entry)
 
@@ -79,8 +79,8 @@ def minutes(document: nodes.document) -> float:
         if isinstance(node, nodes.literal_block):
             lines += sum(bool(line.strip()) for line in node.astext().splitlines())
         else:
-            text, japanese = JAPANESE.subn(" ", node.astext())
-            words, letters = words + len(text.split()), letters + japanese
+            text, several = SPACELESS.subn(" ", node.astext())
+            words, letters = words + len(text.split()), letters + several
     return words / WORDS + letters / LETTERS + lines * SECONDS / 60
 
 

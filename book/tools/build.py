@@ -140,6 +140,7 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
         options |= {
             "glossary_readings": dict(language.readings),
             "search_variants": dict(language.variants),
+            "glossary_letters": language.letters,
             "editions_code": code,
             "editions_drafts": True,
             "language": code,

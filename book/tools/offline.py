@@ -99,7 +99,7 @@ def _can_be_printed(language: Language) -> bool:
     """Return whether the machine has a font for a language. Say which to install if it has none."""
     if not shutil.which("fc-list"):  # not a Linux: its fonts are not asked for
         return True
-    command = ["fc-list", f":lang={language.code}", "family"]
+    command = ["fc-list", f":lang={language.code.partition('_')[0]}", "family"]
     if subprocess.run(command, capture_output=True, text=True).stdout.strip():
         return True
     print(

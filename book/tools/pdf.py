@@ -226,7 +226,7 @@ def document(book: Title, pages: list[Page], numbers: dict[str, int]) -> str:
         for page in pages
     )
     return f"""<!doctype html>
-<html lang="{book.language}" data-theme="light">
+<html lang="{book.language.replace("_", "-")}" data-theme="light">
 <head><meta charset="utf-8"><title>{escape(book.title)}</title>{sheets}<style>{style}</style></head>
 <body>
 <section class="cover"><h1>{escape(book.title)}</h1><p>{escape(book.summary)}</p>

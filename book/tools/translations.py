@@ -12,6 +12,7 @@ import importlib
 import json
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("", "book", "book/tools", "engine"
 from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
-from editions.catalogues import CatalogueError, Count, Language, key  # noqa: E402
+from editions.catalogues import CatalogueError, Count, Language, Message, key  # noqa: E402
 from editions.checks import has_label  # noqa: E402
 from sphinx_annotated.page.html.words import pattern, texts  # noqa: E402
 
@@ -124,21 +125,25 @@ def update(language: Language, now: dict[str, list[str]]) -> None:
             path.write_text(text, "utf-8")
 
 
-def counts(language: Language, now: dict[str, list[str]]) -> dict[str, Count]:
-    """Return how far each catalogue of a language is, that of each page and of words."""
-    return {
-        domain: catalogue.counted(catalogue.current(language.path(domain), english))
-        for domain, english in now.items()
-    }
+Counts = dict[tuple[str, str], Count]  # by catalogue and context
 
 
-def report(language: Language, found: dict[str, Count]) -> Iterator[str]:
-    """Yield a line for each catalogue in which something is left, and one for the language."""
-    for domain, count in found.items():
-        if count.left:
+def counts(language: Language, now: dict[str, list[str]]) -> Counts:
+    """Return how far a language is: each page, and the words of each picture and of each page's figures."""
+    found: dict[tuple[str, str], list[Message]] = defaultdict(list)
+    for domain, english in now.items():
+        for message in catalogue.current(language.path(domain), english):
+            found[domain, message.context].append(message)
+    return {place: catalogue.counted(messages) for place, messages in found.items()}
+
+
+def report(language: Language, found: Counts) -> Iterator[str]:
+    """Yield a line for each page or picture that is translated in part, and one for the language."""
+    for (domain, context), count in found.items():
+        if count.half_done:
             path = language.path(domain)
             name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-            yield f"{name}: {count}"
+            yield f"{name}{f' ({context})' if context else ''}: {count}"
     total = sum(found.values(), Count())
     note = ". Until they are translated, pages show them in English or marked."
     yield f"{language.code}: {total}{note if total.left else ''}"

@@ -226,6 +226,20 @@ def test_only_a_release_wants_a_translation_of_each_corrected_text(
     translations.main()
 
 
+def test_a_release_may_have_pictures_that_nobody_has_begun_to_translate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (("One", "a"), ("Two", "a"), ("Three", "b"), ("Four", "b"))
+    now = {"pictures": [key(*each) for each in words]}
+    french = a_book(tmp_path, monkeypatch, now, "--strict")
+    done = [Message(text, "Oui", context="a") for text in ("One", "Two")]
+    french.path("pictures").write_text(written(done, "fr"), "utf-8")
+    translations.main()
+    french.path("pictures").write_text(written(done[:1], "fr"), "utf-8")
+    with pytest.raises(SystemExit, match="before a release"):
+        translations.main()
+
+
 def test_windows_line_ends_and_an_empty_file_are_read(tmp_path: Path) -> None:
     path = tmp_path / "page.po"
     path.write_bytes(

@@ -13,8 +13,8 @@ from babel.messages.mofile import write_mo
 from bs4 import BeautifulSoup
 from builds import sphinx
 from docutils.utils import new_document
-from editions import labels_left
-from editions.catalogues import Message, language, written
+from editions import alternates, labels_left
+from editions.catalogues import Language, Message, language, written
 from editions.compiled import compile_catalogues
 from small_books import Built, Shelf, environment, plain
 from sphinx import addnodes
@@ -238,6 +238,25 @@ def test_labels_without_a_translation_count_on_the_page_that_shows_them(
     config = SimpleNamespace(**options, editions_drafts=False)
     app: Any = SimpleNamespace(srcdir=tmp_path, config=config)
     assert labels_left(app, "one", page) == 2
+
+
+def test_a_page_that_is_mostly_english_does_not_mark_each_paragraph(
+    small: Small,
+) -> None:
+    small.translate(Message)
+    built = small.edition()
+    assert built.code == 0, built.log
+    page = small.page()
+    assert page.select("p[lang=en]") and not page.select(".untranslated")
+
+
+def test_a_page_names_its_languages_as_html_does() -> None:
+    chinese = Language("zh_Hans", Path("zh_Hans"), "简体中文")
+    assert alternates("https://a.b/", "c.html", [chinese]) == [
+        ("en", "https://a.b/c.html"),
+        ("zh-Hans", "https://a.b/zh_Hans/c.html"),
+        ("x-default", "https://a.b/c.html"),
+    ]
 
 
 def test_a_part_of_an_external_table_of_contents_has_its_name_in_the_edition(

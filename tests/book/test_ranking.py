@@ -57,6 +57,8 @@ PLACES = [
     place("page", "ez-again", "Primer in full", "Primer in full"),
     place("row", "notation#sizes", "Notation", "d_ff", text="hidden width"),
     place("section", "embedding#factor", "Embedding", "Why the factor √d?"),
+    place("term", "term#position", "术语表", "位置编码", text="每个位置对应的一个向量。"),
+    place("page", "feed", "前馈层", "前馈层"),
 ]  # fmt: skip
 
 
@@ -101,6 +103,9 @@ FIRST = {
     "Aufmerksamkeit": [],
     "внимание": [],
     "注意": [],
+    # Words of Chinese, which has no spaces between them.
+    "什么是位置编码": ["term#position"],
+    "为什么要用前馈层": ["feed"],
     "a": [],
 }
 

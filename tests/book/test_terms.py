@@ -230,5 +230,9 @@ def test_terms_in_japanese_are_in_the_order_of_the_fifty_sounds() -> None:
         *("Adafactor", "RoPE", "ウォームアップ", "重み減衰", "キー", "注意機構", "ッ"),
         *("バッチ", "パディング", "ハードル", "ヘッド"),
     ]
-    assert "".join(initial(read[term]) for term in terms) == "たRはははAはかああた"
+    assert (
+        "".join(initial(read[term], "あかさたなはまやらわ") for term in terms)
+        == "たRはははAはかああた"
+    )
+    assert initial("zhuyili", "") == "Z"
     assert reading("語彙", readings) >= IDEOGRAPHS > reading("語彙", {"語彙": "ごい"})

@@ -1,25 +1,23 @@
 """The book in another language, as its readers meet it: light, without barriers, found by its own words."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
 import offline
 import pytest
-from built_book import PAGES, Site, cases
+from built_book import PAGES, ROOT, Site, cases
+from editions.catalogues import read
 from lookups import JAPANESE
 from measures import KINDS, SIDEWAYS
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 from visits import Visitor, answers, barriers, resized, settle, weights
 
+LOCALE = ROOT / "book" / "locale"
+FOUND = "Search finished, found ${resultCount} page(s) matching the search query."
 HEAVIEST = "ja/labml_primer/compared/t5"
-SEARCHES = {
-    "深さ方向畳み込み": "深さ方向畳み込み",
-    "depthwise convolution": "深さ方向畳み込み",  # by its English name
-    "残差ストリーム": "残差ストリーム",
-    "正規化": "正規化",
-}
+# Their first hits are the terms of the glossary, by their own names and by the English ones.
+TERMS = ("depthwise convolution", "residual stream", "layer normalization")
 
 
 @pytest.fixture(autouse=True)
@@ -57,23 +55,30 @@ def test_the_switch_leads_to_the_same_page_in_the_other_language(
     visit: Visitor,
 ) -> None:
     opened = visit("labml_primer/transformer/decoder").page
-    opened.locator(".topbar__language").click()
+    opened.locator(".topbar__language[lang=ja]").click()
     opened.wait_for_url("**/ja/labml_primer/transformer/decoder.html*")
     expect(opened.locator("html")).to_have_attribute("lang", "ja")
-    opened.locator(".topbar__language").click()
+    opened.locator(".topbar__language[lang=en]").click()
     expect(opened.locator("html")).to_have_attribute("lang", "en")
 
 
-def test_a_search_by_japanese_or_english_name_finds_the_term_first(
+def own_names(site: Site, code: str) -> dict[str, str]:
+    """The terms of an edition's glossary by their English names, which are in brackets after them."""
+    terms = [term.get_text() for term in site.soup(f"{code}/book/pages/glossary")("dt")]
+    found = [re.match(r"(.+)（(.+)）", term) for term in terms]
+    return {match[2]: match[1] for match in found if match}
+
+
+def test_a_search_by_its_own_or_its_english_name_finds_the_term_first(
     visit: Visitor, site: Site
 ) -> None:
-    opened = visit("ja/book/pages/index").page
-    terms = [term.get_text() for term in site.soup("ja/book/pages/glossary")("dt")]
-    for query, wanted in SEARCHES.items():
-        if not any(term.startswith(wanted) for term in terms):
-            continue  # its English has changed, and is not translated yet
-        opened.locator(".search input").fill(query)
-        expect(opened.locator("#hits [role=option]").first).to_contain_text(wanted)
+    for code in site.editions:
+        opened, names = visit(f"{code}/book/pages/index").page, own_names(site, code)
+        for english in TERMS:
+            for query in (english, names[english]):
+                opened.locator(".search input").fill(query)
+                first = opened.locator("#hits [role=option]").first
+                expect(first).to_contain_text(names[english])
 
 
 def test_look_ups_in_japanese_find_the_right_place_among_the_first_three(
@@ -108,22 +113,25 @@ def test_the_link_at_a_term_is_named_in_japanese(site: Site) -> None:
     assert {link["title"] for link in links} == {"この用語へのリンク"}
 
 
-@pytest.fixture
-def search_page(chromium: Browser, site: Site, tmp_path: Path) -> Iterator[Page]:
-    """The search page of the edition's archive, opened from disk."""
-    offline.archive(site.folder, tmp_path / "book.zip", "ja")
-    with ZipFile(tmp_path / "book.zip") as zipped:
-        zipped.extractall(tmp_path)
-    page = chromium.new_page()
-    page.goto((tmp_path / "book/ja/search.html").as_uri())
-    yield page
-    page.close()
-
-
-def test_the_archives_search_finds_japanese_compounds(search_page: Page) -> None:
-    for query in ("注意機構", "乱数シード"):
-        search_page.locator(".search-page input").fill(query)
-        search_page.locator(".search-page button").click()
-        expect(search_page.locator("#search-results h2")).to_have_text("検索結果")
-        said = search_page.locator(".search-summary")
-        expect(said).to_have_text(re.compile(r"^[1-9]\d*ページが見つかりました。$"))
+def test_the_archives_search_finds_compounds(
+    chromium: Browser, site: Site, tmp_path: Path
+) -> None:
+    """The search page of each edition's archive, opened from disk."""
+    for code in site.editions:
+        offline.archive(site.folder, tmp_path / f"{code}.zip", code)
+        with ZipFile(tmp_path / f"{code}.zip") as zipped:
+            zipped.extractall(tmp_path)
+        words = {m.english: m.text for m in read(LOCALE / code / "words.po")}
+        page, names = chromium.new_page(), own_names(site, code)
+        page.goto((tmp_path / f"{code}/{code}/search.html").as_uri())
+        for english in ("attention", "random seed"):
+            page.locator(".search-page input").fill(names[english])
+            page.locator(".search-page button").click()
+            heading = page.locator("#search-results h2")
+            expect(heading).to_have_text(words["Search Results"])
+            said = page.locator(".search-summary")
+            count = re.escape(words[FOUND]).replace(
+                re.escape("${resultCount}"), r"[1-9]\d*"
+            )
+            expect(said).to_have_text(re.compile(f"^{count}$"))
+        page.close()

@@ -14,7 +14,7 @@ import yaml
 from address import online
 from bs4 import BeautifulSoup, SoupStrainer
 from built_book import CHAPTERS, PAGES, ROOT, Site, cases, every_page
-from described import moment, released
+from described import locale, moment, released
 from online import changes, headers, with_reports
 from PIL import Image
 from sphinx_annotated.page.build.repository import Repository
@@ -58,6 +58,11 @@ def test_a_page_names_its_card_and_says_what_it_is(site: Site, page: str) -> Non
     )
     feed = soup.select_one('link[type="application/atom+xml"]')
     assert feed and (site.folder / page).parent.joinpath(str(feed["href"])).is_file()
+
+
+def test_a_page_names_its_language_with_a_country_where_it_is_read() -> None:
+    found = [locale(code) for code in ("en", "ja", "zh_Hans", "pt_BR")]
+    assert found == ["en_GB", "ja_JP", "zh_CN", "pt_BR"]
 
 
 def test_a_card_shows_the_first_picture_of_the_page_and_its_title() -> None:

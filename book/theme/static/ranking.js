@@ -1,6 +1,6 @@
 /* How well the names of a place answer a query. No page is needed for it: `tests/site` runs it, too. */
 
-const COMMON = new Set("a about all an and are as at be between by can do does for from how i in is it its many me mean means much my need needs number of on or our the there this to use using was what when where which who why with work works you your の は を に が で と も か へ や から まで より とは です ます する した して こと もの 何 なに どう なぜ どの".split(" "));
+const COMMON = new Set("a about all an and are as at be between by can do does for from how i in is it its many me mean means much my need needs number of on or our the there this to use using was what when where which who why with work works you your の は を に が で と も か へ や から まで より とは です ます する した して こと もの 何 なに どう なぜ どの 的 了 是 在 和 与 或 有 用 使用 对 从 到 把 怎么 怎样 如何 什么 为什么 哪 哪个 哪些 多少 这 那 吗 呢".split(" "));
 const SECTIONS = 5; // of a page
 /* What a place is, from what is about a word to code that only has it in its name. */
 export const KINDS = ["page", "explained", "term", "row", "titled", "section", "definition"];

@@ -1,13 +1,16 @@
-"""The archive's search in Japanese: the index and the search page split words alike."""
+"""The archive's search in Chinese and Japanese: the index and the search page split words alike."""
 
 import json
 import subprocess
 
 import pytest
-from japanese_search import SPLIT, Japanese
 from search_index import NODE, RANKING
+from spaceless_search import SPLIT, Spaceless
 
-TEXT = "注意機構は、乱数シードごとにMulti-DConv-Head Attentionのd_k個の特徴を使います。層と表。トークン"
+TEXT = (
+    "注意機構は、乱数シードごとにMulti-DConv-Head Attentionのd_k個の特徴を使います。層と表。トークン"
+    "多头注意力的位置编码，前馈层。"
+)
 FOUND = [
     "注意機構",
     "機構",
@@ -17,6 +20,9 @@ FOUND = [
     "head attention",
     "層",
     "個の特徴",
+    "注意力",
+    "位置编码",
+    "前馈",
 ]
 
 
@@ -34,7 +40,7 @@ def asked(queries: list[str]) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def index() -> set[str]:
-    search = Japanese({})
+    search = Spaceless({})
     return {part.lower() for part in search.split(TEXT) if search.word_filter(part)}
 
 
@@ -44,13 +50,13 @@ def test_compounds_and_single_letters_are_found(index: set[str]) -> None:
 
 
 def test_what_a_text_does_not_have_is_not_found(index: set[str]) -> None:
-    others = ["機構注意", "ーク", "乱数生成"]
+    others = ["機構注意", "ーク", "乱数生成", "交叉熵"]
     for query, parts in zip(others, asked(others), strict=True):
         assert not set(parts) <= index, query
 
 
 def test_excerpts_have_no_space_that_the_text_does_not_have() -> None:
-    text = "注意機構は、Primer-EZのKVキャッシュ（d_k個）です。Two words, 3節。"
+    text = "注意機構は、Primer-EZのKVキャッシュ（d_k個）です。Two words, 3節。“键”和《论文》：第3节。"
     script = (
         f"const {{ split, joined }} = await import({json.dumps(RANKING.as_uri())});"
         f"const found = split({json.dumps(text)});"

@@ -1,8 +1,9 @@
-"""The search page's index of an edition in Japanese, which is also that of the archive.
+"""The search page's index of an edition in Chinese or Japanese, which is also that of the archive.
 
-Sphinx splits Japanese by a dictionary while building, and not at all while searching, so that it finds no
-compound. Here, both take the same parts: of katakana and of other letters each run, of kanji and hiragana
-each pair of neighbours. 注意機構 is found where 注意, 意機 and 機構 are. Each kanji by itself is found, too.
+Sphinx splits these by a dictionary while building, and not at all while searching, so that it finds no
+compound. Here, both take the same parts: of katakana and of other letters each run, of Chinese characters and
+hiragana each pair of neighbours. 注意機構 is found where 注意, 意機 and 機構 are. Each Chinese character by
+itself is found, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sphinx.search import SearchLanguage
 
 KATAKANA, OTHERS = "ァ-ヺー", "ぁ-ゖ々〆一-鿿"
 RUN = re.compile(f"([{KATAKANA}]+)|([{OTHERS}]+)|((?:(?![{KATAKANA}{OTHERS}])\\w)+)")
-KANJI = re.compile("[々〆一-鿿]")
+HAN = re.compile("[々〆一-鿿]")
 SPLIT = f"""
 var splitQuery = query => {{
   const runs = /([{KATAKANA}]+)|([{OTHERS}]+)|((?:(?![{KATAKANA}{OTHERS}])[\\p{{L}}\\p{{N}}_])+)/gu;
@@ -26,11 +27,9 @@ var splitQuery = query => {{
 """
 
 
-class Japanese(SearchLanguage):
-    """Splits Japanese as its script does."""
+class Spaceless(SearchLanguage):
+    """Splits texts as its script does."""
 
-    lang = "ja"
-    language_name = "Japanese"
     js_splitter_code = SPLIT
 
     def split(self, input: str) -> list[str]:
@@ -39,7 +38,7 @@ class Japanese(SearchLanguage):
         for match in RUN.finditer(input):
             run, others = match[0], match[2]
             if others:
-                found += KANJI.findall(run)
+                found += HAN.findall(run)
                 found += [a + b for a, b in pairwise(run)]
             else:
                 found.append(run)
@@ -50,6 +49,15 @@ class Japanese(SearchLanguage):
         return bool(word)
 
 
+class Chinese(Spaceless):
+    lang = "zh"
+
+
+class Japanese(Spaceless):
+    lang = "ja"
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_search_language(Chinese)
     app.add_search_language(Japanese)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
