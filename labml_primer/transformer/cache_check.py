@@ -3,6 +3,7 @@
 import warnings
 from functools import partial
 from inspect import isfunction
+from numbers import Integral
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -28,10 +29,10 @@ Calls = dict[tuple[str, int], Call]
 """Calls by the name of the layer and a number, in the order in which they ended."""
 
 
-def window_of(layer: object) -> int:
+def window_of(layer: object, *names: str) -> int:
     """Return on how many positions an output depends, by the layer's word, or zero."""
-    size = getattr(layer, "kernel_size", getattr(layer, "window", 0))
-    return size if isinstance(size, int) else 0
+    sizes = (getattr(layer, name, 0) for name in names or ("kernel_size", "window"))
+    return max(0, *(int(size) for size in sizes if isinstance(size, Integral)))
 
 
 def check_lengths(model: nn.Module) -> list[int]:
@@ -49,10 +50,18 @@ def replaced_method(layer: object) -> str:
 def refuse_replaced(model: nn.Module) -> None:
     """Raise `TypeError` if a method of a layer was replaced."""
     for name, layer in named_layers(model):
-        # `torch.compile` wraps a layer, `_orig_mod`, and replaces a method of the wrapper.
-        if (method := replaced_method(layer)) and not hasattr(layer, "_orig_mod"):
-            why = f"its {method} was replaced, and may call the layer, not a copy"
-            raise TypeError(f"{name} cannot be copied: {why}; del layer.{method}")
+        method, why = replaced_method(layer), "and may call the layer, not a copy"
+        fix = f"del layer.{method}"
+        # `torch.compile` wraps a layer in another one, and replaces the `forward` of that.
+        if hasattr(layer, "_orig_mod"):
+            made = torch.compile(nn.Identity(), backend="eager").forward.__code__
+            hooks = layer._forward_hooks or layer._forward_pre_hooks
+            changed = hooks or getattr(layer.forward, "__code__", None) is not made
+            method, why = "forward" if changed else "", "or has hooks, once compiled"
+            fix = "change the layer inside, _orig_mod"
+        if method:
+            said = f"its {method} was replaced, {why}; {fix}"
+            raise TypeError(f"{name} cannot be copied: {said}")
 
 
 @torch.no_grad()
