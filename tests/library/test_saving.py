@@ -110,7 +110,8 @@ def test_a_file_without_tables_as_earlier_versions_wrote_it_is_loaded(
     saved = torch.load(path, weights_only=True)
     del saved["buffers"]
     torch.save(saved, path)
-    loaded, _ = load_model(path, parts=parts)
+    with torch.device("meta"):  # where new tensors may be made
+        loaded, _ = load_model(path, parts=parts)
     assert torch.equal(loaded(tokens), model.eval()(tokens))
 
 

@@ -529,7 +529,7 @@ def test_no_copy_is_made_of_a_layer_with_a_replaced_forward(
 
 
 @pytest.mark.parametrize("hooked", [True, False])
-def test_a_compiled_layer_with_a_hook_or_another_forward_is_an_error_that_says_so(
+def test_a_hook_or_another_forward_outside_of_torch_compile_is_an_error_that_says_so(
     hooked: bool,
 ) -> None:
     model = model_of(SMALL)
