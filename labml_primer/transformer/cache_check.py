@@ -54,9 +54,10 @@ def refuse_replaced(model: nn.Module) -> None:
         fix = f"del layer.{method}"
         # `torch.compile` wraps a layer in another one, and replaces the `forward` of that.
         if hasattr(layer, "_orig_mod"):
-            made = torch.compile(nn.Identity(), backend="eager").forward.__code__
+            made: Any = torch.compile(nn.Identity(), backend="eager")
             hooks = layer._forward_hooks or layer._forward_pre_hooks
-            changed = hooks or getattr(layer.forward, "__code__", None) is not made
+            code = getattr(layer.forward, "__code__", None)
+            changed = hooks or code is not made.forward.__code__
             method, why = "forward" if changed else "", "or has hooks, once compiled"
             fix = "change the layer inside, _orig_mod"
         if method:

@@ -301,7 +301,7 @@ def test_a_run_takes_the_seed_of_a_clock() -> None:
 def test_a_seed_is_any_kind_of_integer_and_no_float() -> None:
     for seed in (5, 2**40):
         assert seed_of_step(np.int64(seed), 3) == seed_of_step(seed, 3)
-    with pytest.raises(TypeError, match="'float' object cannot be .* an integer"):
+    with pytest.raises(TypeError, match="'float' object cannot be"):
         seed_of_step(1.7e9, 3)  # type: ignore[arg-type]
 
 
