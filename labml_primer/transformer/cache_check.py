@@ -50,19 +50,19 @@ def replaced_method(layer: object) -> str:
 def refuse_replaced(model: nn.Module) -> None:
     """Raise `TypeError` if a method of a layer was replaced."""
     for name, layer in named_layers(model):
-        method, why = replaced_method(layer), "and may call the layer, not a copy"
-        fix = f"del layer.{method}"
-        # `torch.compile` wraps a layer in another one, and replaces the `forward` of that.
+        method = replaced_method(layer)
+        why = f"and may call the layer, not a copy; del layer.{method}"
+        # `torch.compile` wraps a layer, `_orig_mod`, and replaces the `forward` of the wrapper.
         if hasattr(layer, "_orig_mod"):
             made: Any = torch.compile(nn.Identity(), backend="eager")
+            same = getattr(layer.forward, "__code__", None) is made.forward.__code__
             hooks = layer._forward_hooks or layer._forward_pre_hooks
-            code = getattr(layer.forward, "__code__", None)
-            changed = hooks or code is not made.forward.__code__
-            method, why = "forward" if changed else "", "or has hooks, once compiled"
-            fix = "change the layer inside, _orig_mod"
+            method = "" if same and not hooks else "forward"
+            why = "or has hooks, outside of what was compiled; change the layer inside"
         if method:
-            said = f"its {method} was replaced, {why}; {fix}"
-            raise TypeError(f"{name} cannot be copied: {said}")
+            raise TypeError(
+                f"{name} cannot be copied: its {method} was replaced, {why}"
+            )
 
 
 @torch.no_grad()

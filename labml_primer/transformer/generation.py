@@ -504,10 +504,9 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
         }
         # A method that a layer keeps in an attribute becomes the copy's.
         for name, value in vars(layer).items():
-            owner = getattr(value, "__self__", None)
-            if isinstance(value, MethodType) and isinstance(owner, nn.Module):
-                method = MethodType(value.__func__, copies.get(owner, owner))
-                vars(copies[layer])[name] = method
+            if isinstance(value, MethodType) and isinstance(value.__self__, nn.Module):
+                owner = copies.get(value.__self__, value.__self__)
+                vars(copies[layer])[name] = MethodType(value.__func__, owner)
     return copies[getattr(model, "_orig_mod", model)]
 
 

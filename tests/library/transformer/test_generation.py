@@ -539,7 +539,7 @@ def test_a_hook_or_another_forward_outside_of_torch_compile_is_an_error_that_say
         layer.register_forward_hook(lambda *_: None)
     else:
         layer.forward = looked_at(layer)
-    with pytest.raises(TypeError, match=r"forward was replaced, or has hooks.*inside"):
+    with pytest.raises(TypeError, match="forward was replaced, or has hooks, outside"):
         cached(model)
 
 
@@ -896,7 +896,7 @@ def test_classes_pasted_into_one_file_have_a_cache(
 def test_generate_pastes_without_the_cache_and_with_no_class_of_a_model(
     pasted: dict[str, str],
 ) -> None:
-    for name, lines in (("generate", 90), ("generate_cached", 500)):
+    for name, lines in (("generate", 90), ("generate_cached", 512)):
         assert len(pasted[name].splitlines()) <= lines
         assert "class MultiHeadAttention" not in pasted[name]
     assert not re.search("^class", pasted["generate"], re.MULTILINE)
