@@ -55,6 +55,7 @@ if __name__ == "__main__":
     # *faster* has the hand-written gradients of {doc}`/labml_primer/primer/faster`, and *compiled* is the
     # plain code under `torch.compile`. All three are divided by the time of the plain Transformer.
     steps, machines = by_processor("step"), processors("step")
+    first = next(iter(steps))
     forms = {
         "plain": ("Primer-EZ", "Transformer"),
         "faster": ("Primer-EZ, faster", "Transformer"),
@@ -122,7 +123,7 @@ if __name__ == "__main__":
     # ## On which machine, and when
     #
     # Time is CPU time with one thread, and wall-clock time with more. A `+` after a commit means that the
-    # code had changed since that commit. The sections below are about the first processor.
+    # code had changed since that commit. The sections below are about the {value}`first`.
     for one in steps.values():
         machine, versions = one["machine"], one["versions"]
         print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")

@@ -31,7 +31,6 @@ from labml_primer.transformer.generation import (
     CachedAttention,
     CachedDistances,
     CachedPositions,
-    CachedSlidingAttention,
     CachedWindow,
     cache_of,
     check_prompt,
@@ -67,8 +66,8 @@ class FixedAttention(Cache):
     """
     ## Attention
 
-    Write keys and values at the positions of their tokens, and hide all later places from each query, and
-    those before its `window`, if the layer declares one. Other than causal self-attention raises `TypeError`.
+    Write keys and values at the positions of their tokens, and hide all later places from each query. Other
+    than causal self-attention raises `TypeError`.
     """
 
     text: Text
@@ -93,8 +92,7 @@ class FixedAttention(Cache):
         if x is not y or mask is not None or not causal:
             raise TypeError("a cache of fixed length is for causal self-attention")
         places = torch.arange(self.text.length, device=x.device)
-        back = self.text.positions(x)[:, None] - places  # [queries, length]
-        visible = (back >= 0) & (back < getattr(self, "window", self.text.length))
+        visible = places <= self.text.positions(x)[:, None]  # [queries, length]
         layer: Any = super()
         output: Tensor = layer.forward(x, y, visible)
         return output
@@ -146,7 +144,6 @@ class FixedModel(Cache):
 
 FIXED: dict[type[Cache], type[Cache]] = {
     CachedAttention: FixedAttention,
-    CachedSlidingAttention: FixedAttention,
     CachedPositions: FixedPositions,
     CachedDistances: FixedDistances,
     CachedWindow: CachedWindow,  # its size never changes
@@ -158,11 +155,15 @@ def add_fixed_caches(model: Any, text: Text) -> Any:
     ## A cache for each layer
 
     Give each layer of a copy that depends on past tokens a cache of fixed length instead of one that grows
-    ({py:func}`~labml_primer.transformer.generation.cache_of`), and return the model.
+    ({py:func}`~labml_primer.transformer.generation.cache_of`), and return the model. Raises `TypeError` for
+    attention with a `window`, because it makes a mask of its own, which would hide no empty place.
     """
     for layer in model.modules():
         layer.text = text
         if growing := cache_of(layer):
+            if growing not in FIXED:
+                window = f"{type(layer).__name__} has a window"
+                raise TypeError(f"{window}, so its cache grows: use generate_cached")
             give_cache(layer, FIXED[growing])
     give_cache(model, FixedModel)
     return model
@@ -230,7 +231,8 @@ def generate_compiled(
     text to text. So is what exceeds `max_seq`.
 
     Raises `TypeError` for layers that cannot be cached at fixed length, such as
-    {py:class}`~labml_primer.since.rotary.BucketBias`. On a CPU, `torch.compile` needs a C++ compiler.
+    {py:class}`~labml_primer.since.rotary.BucketBias` and attention with a `window`. On a CPU, `torch.compile`
+    needs a C++ compiler.
     """
     check_prompt(tokens, max_new_tokens)
     end = tokens.size(1) + max_new_tokens

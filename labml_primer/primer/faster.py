@@ -330,6 +330,15 @@ MERGEABLE: tuple[type[nn.Module], ...] = (
 )
 
 
+def methods_of(kind: type) -> tuple[object, object]:
+    """Return the methods of a class that a faster form has otherwise."""
+    return getattr(kind, "forward", None), getattr(kind, "project", None)
+
+
+METHODS = {kind: methods_of(kind) for kind in (*FASTER_FORMS, *MERGEABLE)}
+"""Those that the faster forms compute. A class may get others later."""
+
+
 def faster(model: Model) -> Model:
     """
     ## One call
@@ -342,7 +351,7 @@ def faster(model: Model) -> Model:
 
     Only layers of exactly these classes are replaced. A subclass may compute something else, so it stays as
     it is. So does a layer with a parametrization, such as weight normalization, or with a method, such as
-    `forward`, that was replaced on this one object.
+    `forward`, that was replaced on this one object or on its class.
     """
     return cast(Model, swap_layers(swap_layers(model, faster_form), merged_form))
 
@@ -360,12 +369,18 @@ def swap_layers(model: nn.Module, form: Callable[[nn.Module], nn.Module]) -> nn.
 def faster_form(layer: nn.Module) -> nn.Module:
     """Return the faster version of `layer`, or `layer` itself if there is none."""
     kind = FASTER_FORMS.get(type(layer))
-    return layer if kind is None or replaced_method(layer) else twin(layer, kind)
+    return layer if kind is None or is_changed(layer) else twin(layer, kind)
+
+
+def is_changed(layer: nn.Module) -> bool:
+    """Return whether a method was replaced, on this layer or on its class."""
+    kind = type(layer)
+    return bool(replaced_method(layer)) or methods_of(kind) != METHODS[kind]
 
 
 def merged_form(layer: nn.Module) -> nn.Module:
     """Return attention whose convolutions can be merged in a version that does so."""
-    if type(layer) not in MERGEABLE or replaced_method(layer):
+    if type(layer) not in MERGEABLE or is_changed(layer):
         return layer
     attention = cast(MultiDConvHeadAttention, layer)
     three = attention.query_conv, attention.key_conv, attention.value_conv
@@ -413,8 +428,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - The cost of an elementwise operation is memory traffic, so a short formula can make a step several
-    #   percent longer.
+    # - The cost of an elementwise operation is memory traffic, so a short formula can take longer than its
+    #   arithmetic suggests.
     # - Gradients written by hand reuse memory and save part of that time. `torch.compile` fuses such
     #   operations itself.
     # - One call swaps in the faster versions: same parameters, same outputs, same gradients.

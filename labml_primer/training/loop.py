@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import index
 
 import torch
 from torch import Tensor, nn
@@ -105,6 +106,7 @@ def seed_of_step(seed: int, step: int) -> int:
     apart in runs of a million steps. Any other seed or step gets a *hash*, so that two steps agree by chance
     only, with probability $2^{-32}$.
     """
+    seed, step = index(seed), index(step)  # also NumPy's integers, and no floats
     if 0 <= seed < 4294 and 0 <= step < 1_000_003:
         return seed * 1_000_003 + step
     digest = sha256(f"{seed} {step}".encode()).digest()

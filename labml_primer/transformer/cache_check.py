@@ -3,6 +3,7 @@
 import warnings
 from functools import partial
 from inspect import isfunction
+from numbers import Integral
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -28,10 +29,10 @@ Calls = dict[tuple[str, int], Call]
 """Calls by the name of the layer and a number, in the order in which they ended."""
 
 
-def window_of(layer: object) -> int:
+def window_of(layer: object, *names: str) -> int:
     """Return on how many positions an output depends, by the layer's word, or zero."""
-    size = getattr(layer, "kernel_size", getattr(layer, "window", 0))
-    return size if isinstance(size, int) else 0
+    sizes = (getattr(layer, name, 0) for name in names or ("kernel_size", "window"))
+    return max(0, *(int(size) for size in sizes if isinstance(size, Integral)))
 
 
 def check_lengths(model: nn.Module) -> list[int]:
@@ -49,10 +50,19 @@ def replaced_method(layer: object) -> str:
 def refuse_replaced(model: nn.Module) -> None:
     """Raise `TypeError` if a method of a layer was replaced."""
     for name, layer in named_layers(model):
-        # `torch.compile` wraps a layer, `_orig_mod`, and replaces a method of the wrapper.
-        if (method := replaced_method(layer)) and not hasattr(layer, "_orig_mod"):
-            why = f"its {method} was replaced, and may call the layer, not a copy"
-            raise TypeError(f"{name} cannot be copied: {why}; del layer.{method}")
+        method = replaced_method(layer)
+        why = f"and may call the layer, not a copy; del layer.{method}"
+        # `torch.compile` wraps a layer, `_orig_mod`, and replaces the `forward` of the wrapper.
+        if hasattr(layer, "_orig_mod"):
+            made: Any = torch.compile(nn.Identity(), backend="eager")
+            same = getattr(layer.forward, "__code__", None) is made.forward.__code__
+            hooks = layer._forward_hooks or layer._forward_pre_hooks
+            method = "" if same and not hooks else "forward"
+            why = "or has hooks, outside of what was compiled; change the layer inside"
+        if method:
+            raise TypeError(
+                f"{name} cannot be copied: its {method} was replaced, {why}"
+            )
 
 
 @torch.no_grad()

@@ -31,6 +31,7 @@ Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` f
 import math
 from collections.abc import Callable
 from functools import cache
+from types import MethodType
 from typing import Any
 
 import torch
@@ -444,7 +445,7 @@ def cache_of(layer: nn.Module) -> type[Cache] | None:
     layer of one's own with a window.
     """
     if hasattr(type(layer), "project") and hasattr(layer, "d_k"):
-        sliding = isinstance(getattr(layer, "window", None), int)
+        sliding = window_of(layer, "window")
         return CachedSlidingAttention if sliding else CachedAttention
     if isinstance(getattr(layer, "encoding", None), Tensor):
         return CachedPositions
@@ -501,6 +502,11 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
             name: copies[getattr(child, "_orig_mod", child)]
             for name, child in layer._modules.items()
         }
+        # A method that a layer keeps in an attribute becomes the copy's.
+        for name, value in vars(layer).items():
+            if isinstance(value, MethodType) and isinstance(value.__self__, nn.Module):
+                owner = copies.get(value.__self__, value.__self__)
+                vars(copies[layer])[name] = MethodType(value.__func__, owner)
     return copies[getattr(model, "_orig_mod", model)]
 
 

@@ -176,6 +176,13 @@ def test_layer_that_cannot_be_cached_at_fixed_length_is_an_error_that_names_it(
         generate_compiled(model, torch.zeros(1, 2, dtype=torch.long), 3)
 
 
+def test_attention_with_a_window_is_an_error_that_says_so() -> None:
+    model = model_of("transformer")
+    model.blocks[0].attention.window = 4
+    with pytest.raises(TypeError, match=r"Attention has a window.* generate_cached"):
+        generate_compiled(model, torch.zeros(1, 2, dtype=torch.long), 3)
+
+
 def test_compiled_generation_of_no_tokens_is_that_of_generate() -> None:
     model, tokens = model_of("transformer"), torch.zeros(1, 2, dtype=torch.long)
     assert torch.equal(generate_compiled(model, tokens, 0), tokens)

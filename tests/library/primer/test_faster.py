@@ -245,6 +245,32 @@ UNKNOWN = {
 }
 
 
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        (SquaredReLU, "forward"),
+        (SpatialDepthWiseConvolution, "forward"),
+        (MultiDConvHeadAttention, "project"),
+    ],
+)
+def test_a_method_that_was_replaced_on_a_class_is_the_one_that_counts(
+    kind: type[nn.Module], method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plain, _), tokens = both("primer-ez"), LAYERS["primer-ez"].input(2, 5)
+    original = getattr(kind, method)
+
+    def negated(self: nn.Module, *inputs: Tensor) -> object:
+        found = original(self, *inputs)
+        return -found if method == "forward" else (-found[0], *found[1:])
+
+    monkeypatch.setattr(kind, method, negated)
+    expected = plain.eval()(tokens)
+    fast = faster(plain)
+    torch.testing.assert_close(fast(tokens), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(tokens), expected)
+
+
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_is_not_exactly_a_known_layer_stays_and_computes_the_same(
     name: str,

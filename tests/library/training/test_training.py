@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -295,6 +296,13 @@ def test_a_run_takes_the_seed_of_a_clock() -> None:
         for seed in (clock, clock, clock + 1)
     )
     assert first == same != other
+
+
+def test_a_seed_is_any_kind_of_integer_and_no_float() -> None:
+    for seed in (5, 2**40):
+        assert seed_of_step(np.int64(seed), 3) == seed_of_step(seed, 3)
+    with pytest.raises(TypeError, match="'float' object cannot be"):
+        seed_of_step(1.7e9, 3)  # type: ignore[arg-type]
 
 
 def test_windows_are_contiguous_and_reach_both_ends_of_the_text() -> None:

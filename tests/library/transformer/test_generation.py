@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MethodType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from catalogue import CONFIGS, D_FF, D_MODEL, HEADS, MAX_SEQ, SMALL, VOCAB
@@ -386,6 +387,27 @@ def test_after_a_prompt_an_attention_with_a_window_reads_pieces_of_any_length(
         torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
 
 
+@pytest.mark.parametrize("window", [np.int64(70), np.uint8(70)])
+def test_a_window_may_be_any_kind_of_integer_and_have_a_kernel_size_beside_it(
+    window: Any,
+) -> None:
+    names = {"window": window, "kernel_size": 3}
+    for kind, right in ((Sliding, True), (OneMore, False)):
+        model = LanguageModel(
+            replace(SMALL, attention=type("Windowed", (kind,), names), max_seq=99)
+        ).double()
+        for weight in model.parameters():
+            nn.init.normal_(weight, std=0.5)
+        tokens, reader = tokens_of(1, 90), cached(model.eval())
+        if right:
+            with torch.no_grad():
+                pieces = [reader(piece) for piece in tokens.split(1, dim=1)]
+            torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+        else:
+            with pytest.raises(TypeError, match="cannot be cached"):
+                reader(tokens)
+
+
 class OneMore(Sliding):
     """Reads one position more than it declares."""
 
@@ -504,6 +526,48 @@ def test_no_copy_is_made_of_a_layer_with_a_replaced_forward(
     named = re.escape(part or "LanguageModel")
     with pytest.raises(TypeError, match=f"^{named}.* its forward was replaced.*del"):
         copied(model)
+
+
+@pytest.mark.parametrize("hooked", [True, False])
+def test_a_hook_or_another_forward_outside_of_torch_compile_is_an_error_that_says_so(
+    hooked: bool,
+) -> None:
+    model = model_of(SMALL)
+    layer = model.blocks[1] = torch.compile(model.blocks[1], backend="eager")
+    cached(model)
+    if hooked:
+        layer.register_forward_hook(lambda *_: None)
+    else:
+        layer.forward = looked_at(layer)
+    with pytest.raises(TypeError, match="forward was replaced, or has hooks, outside"):
+        cached(model)
+
+
+class Chooses(nn.Module):
+    """Keeps one of its methods in an attribute, as a layer does that chooses between two."""
+
+    def __init__(self, attention: nn.Module):
+        super().__init__()
+        self.attention, self.chosen = attention, self.attend
+        self.dropout = nn.Dropout(0.5)
+
+    def attend(self, x: Tensor, y: Tensor, causal: bool) -> Tensor:
+        attended: Tensor = self.dropout(self.attention(x, y, causal=causal))
+        return attended
+
+    def forward(self, x: Tensor, y: Tensor, causal: bool = False) -> Tensor:
+        return self.chosen(x, y, causal)
+
+
+def test_a_method_that_a_layer_keeps_in_an_attribute_is_that_of_the_copy() -> None:
+    model, tokens = model_of(SMALL), tokens_of(2, 6)
+    for block in model.blocks:
+        block.attention = Chooses(block.attention)
+    reader = cached(model.train())
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split([3, 1, 2], dim=1)]
+    assert model.blocks[0].attention.chosen.__self__ is model.blocks[0].attention
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model.eval()(tokens))
 
 
 def test_a_replaced_projection_is_an_error_that_says_so() -> None:
@@ -832,7 +896,7 @@ def test_classes_pasted_into_one_file_have_a_cache(
 def test_generate_pastes_without_the_cache_and_with_no_class_of_a_model(
     pasted: dict[str, str],
 ) -> None:
-    for name, lines in (("generate", 90), ("generate_cached", 500)):
+    for name, lines in (("generate", 90), ("generate_cached", 515)):
         assert len(pasted[name].splitlines()) <= lines
         assert "class MultiHeadAttention" not in pasted[name]
     assert not re.search("^class", pasted["generate"], re.MULTILINE)
