@@ -57,6 +57,10 @@ PLACES = [
     place("page", "ez-again", "Primer in full", "Primer in full"),
     place("row", "notation#sizes", "Notation", "d_ff", text="hidden width"),
     place("section", "embedding#factor", "Embedding", "Why the factor √d?"),
+    place("section", "letters#both", "Letters", "FF, D and their size"),
+    place("definition", "faster#MergedKernels", "The same, faster", "MergedKernels"),
+    place("definition", "loop#warm_up_left", "Training", "warm_up_left"),
+    place("section", "loop#warm-up", "Training", "Warm-up steps in long runs"),
 ]  # fmt: skip
 
 
@@ -96,6 +100,10 @@ FIRST = {
     "use primer in BERT": ["transfer#bert"],
     # An argument is one word.
     "d_ff": ["notation#sizes"],
+    "size of d_ff": ["notation#sizes"],
+    # A name in code has several words, and comes after a title with most of them.
+    "kernels merged": ["faster#MergedKernels"],
+    "warm up": ["loop#warm-up", "loop#warm_up_left"],
     # The beginning of a longer word is not that word.
     "maximum": [],
     "Aufmerksamkeit": [],
