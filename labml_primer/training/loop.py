@@ -367,8 +367,8 @@ def train(
     again, unless it has another `seed`.
 
     Raises `ValueError` for impossible settings, and `FloatingPointError` as soon as a loss is infinite or not
-    a number. This error, and the `KeyboardInterrupt` of Ctrl-C, have what was measured until then as their
-    attribute `history`.
+    a number (`nan`). This error, and the `KeyboardInterrupt` of Ctrl-C, have what was measured until then as
+    their attribute `history`.
     """
     for label, number in (("steps", steps), ("batch", batch), ("warmup", warmup)):
         if number < 1:

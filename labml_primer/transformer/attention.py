@@ -80,7 +80,8 @@ def attention(
 
     Return $\operatorname{softmax}(QK^\top / \sqrt{d_k})\,V$, with the weights of
     {py:func}`~labml_primer.transformer.attention.attention_weights`. `value` is `[..., keys, d_v]`, and the
-    result is `[..., queries, d_v]`: for each query, one weighted mean of the values.
+    result is `[..., queries, d_v]`: for each query, one weighted mean of the values. The paper calls this
+    *scaled dot-product attention*.
 
     In a text of $n$ positions, each of $n$ queries is compared with $n$ keys. So a text of twice the length
     takes four times the work, while layers that treat each position separately take twice

@@ -57,6 +57,7 @@ PLACES = [
     place("page", "ez-again", "Primer in full", "Primer in full"),
     place("row", "notation#sizes", "Notation", "d_ff", text="hidden width"),
     place("section", "embedding#factor", "Embedding", "Why the factor √d?"),
+    place("term", "term#rope", "Glossary", "RoPE", text="Rotary positions."),
     place("section", "letters#both", "Letters", "FF, D and their size"),
     place("definition", "faster#MergedKernels", "The same, faster", "MergedKernels"),
     place("definition", "loop#warm_up_left", "Training", "warm_up_left"),
@@ -96,6 +97,7 @@ FIRST = {
     "licence": ["licenses"],
     "layer normalisations": ["term#norm"],
     "qc": ["term#quadratic"],
+    "rope": ["term#rope"],
     # A rare word counts more than a frequent one.
     "use primer in BERT": ["transfer#bert"],
     # An argument is one word.
