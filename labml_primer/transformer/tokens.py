@@ -197,9 +197,9 @@ if __name__ == "__main__":
     #
     # The training plays have {value}`f"{len(training) / 1e6:.1f}"` million characters. Learn 4,096 tokens
     # from them, for the figure below. The tokenizer here has 2,048, as in our experiments: a smaller
-    # vocabulary is the beginning of a larger one. The first tokens are the frequent pairs of English, and soon
-    # whole words. The longest ones show which text they were learned from: the names of those who speak or
-    # enter.
+    # vocabulary is the beginning of a larger one. The first tokens are the frequent pairs of English, and
+    # soon whole words. The longest ones show which text they were learned from: the names of those who speak
+    # or enter.
     from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays
 
     plays = load_plays()
