@@ -11,20 +11,14 @@ rotary positions, Primer-EZ's lead over Transformer++ is small ({doc}`/experimen
 | model | changes | {term}`speed-up factor` |
 |---|---|---|
 | Transformer+GELU | {term}`GELU` | 0.97 to 1.23 |
-| Transformer++ | {term}`SwiGLU`, RMSNorm | 1.33 to 1.54 |
+| Transformer++ | {term}`SwiGLU`, {term}`RMSNorm` | 1.33 to 1.54 |
 | Primer-EZ | squared ReLU, MDHA | 1.75 to 2.34 |
 
 The factors are those of the paper's Table 4, compared with the Transformer of 2017, except that it is
-{term}`pre-norm`. GELU is the {term}`activation function` of GPT-2 and BERT: $x\,\Phi(x)$, where $\Phi$ is the
-distribution function of the standard normal distribution. The changes of Transformer++ are those that
-{cite:t}`narang2021transformer` found to help in T5.
-{py:class}`~labml_primer.transformer.normalization.RMSNorm` does not subtract the mean. SwiGLU is a gate in
-the feed-forward layer, with the activation function {term}`Swish`, $x\,\sigma(x)$ with the sigmoid $\sigma$:
-
-$$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
-
-Each baseline is a {py:class}`~labml_primer.transformer.language_model.Config`. They need only one layer that
-earlier chapters do not have, the gated one.
+{term}`pre-norm`. GELU is the {term}`activation function` of GPT-2 and BERT. The changes of Transformer++ are
+those that {cite:t}`narang2021transformer` found to help in T5. Each baseline is a
+{py:class}`~labml_primer.transformer.language_model.Config`, and they need only one layer that earlier
+chapters do not have: a feed-forward layer with a gate.
 
 :::{deviation} the paper, section 4
 Its Transformer+GELU uses an approximation of GELU. Ours uses the exact function.
@@ -51,9 +45,10 @@ class GatedFeedForward(PositionwiseFeedForward):
 
     $$\operatorname{FFN}(x) = \big(a(xW + b) \odot (xU + c)\big)\,V + d$$
 
-    With the activation function $a$ = Swish this is *SwiGLU*, with GELU *GEGLU*, and with ReLU *ReGLU*. With
-    $U = W$, ReGLU is the squared ReLU ({doc}`primer_ez`). In a `Config`, whose activation function is the
-    ReLU by default, set `activation=nn.SiLU` too. Maps `[batch, seq, d_model]` to the same shape.
+    With the activation function $a$ = {term}`Swish` this is *SwiGLU*, with GELU *GEGLU*, and with ReLU
+    *ReGLU*. With $U = W$, ReGLU is the squared ReLU ({doc}`primer_ez`). In a `Config`, whose activation
+    function is the ReLU by default, set `activation=nn.SiLU` too. Maps `[batch, seq, d_model]` to the same
+    shape.
 
     Source: {cite:t}`shazeer2020glu`, section 2, which has no biases.
     """

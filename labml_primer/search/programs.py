@@ -47,6 +47,8 @@ from labml_primer.search.primitives import PRIMITIVES
 #   constants. One mutation of a bank changes the width of queries, keys and values together.
 # - `@8` at the end of a line computes it in eight branches with weights of their own, as heads do.
 #
+# ## The sizes of a program
+#
 # These are the numbers of branches and the dimensions that a program may have (appendix A.2), and the sizes
 # of its banks. A dimension is a multiple of the model's base.
 BRANCHES = (1, 2, 4, 8, 16)

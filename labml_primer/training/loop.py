@@ -85,7 +85,8 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
     `[batch, seq + 1]`.
 
     A window is used twice. Without its last character it is the input; without its first it is the *target*,
-    the same text shifted by one. So one window has `seq` predictions to learn from.
+    the same text shifted by one: each position's target is the character that comes after it. So one window
+    has `seq` predictions to learn from.
 
     The windows depend only on `seed` and `step`. Two models trained with the same seed read the same text in
     the same order, so they can be compared more precisely.
@@ -368,8 +369,8 @@ def train(
     again, unless it has another `seed`.
 
     Raises `ValueError` for impossible settings, and `FloatingPointError` as soon as a loss is infinite or not
-    a number. This error, and the `KeyboardInterrupt` of Ctrl-C, have what was measured until then as their
-    attribute `history`.
+    a number (`nan`). This error, and the `KeyboardInterrupt` of Ctrl-C, have what was measured until then as
+    their attribute `history`.
     """
     for label, number in (("steps", steps), ("batch", batch), ("warmup", warmup)):
         if number < 1:

@@ -53,7 +53,9 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) ->
     # $d_k$. Dividing by $\sqrt{d_k}$ makes the variance one again. The query is divided before the product,
     # which could be too large for half precision otherwise.
     scores = query / math.sqrt(query.size(-1)) @ key.transpose(-2, -1)
-    # A masked key must have weight exactly zero, and $e^{-\infty} = 0$ in every precision.
+    # A masked key must have weight exactly zero. Its score becomes $-\infty$ *before* the softmax, because
+    # $e^{-\infty} = 0$ in every precision, and the weights of the other keys then still sum to one. Weights
+    # that are set to zero after the softmax would leave a smaller sum.
     #
     # :::{deviation} the slides, multi-head attention
     # Their mask contains integers, and hides keys with `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
@@ -78,7 +80,12 @@ def attention(
 
     Return $\operatorname{softmax}(QK^\top / \sqrt{d_k})\,V$, with the weights of
     {py:func}`~labml_primer.transformer.attention.attention_weights`. `value` is `[..., keys, d_v]`, and the
-    result is `[..., queries, d_v]`: for each query, one weighted mean of the values.
+    result is `[..., queries, d_v]`: for each query, one weighted mean of the values. The paper calls this
+    *scaled dot-product attention*.
+
+    In a text of $n$ positions, each of $n$ queries is compared with $n$ keys. So a text of twice the length
+    takes four times the work, while layers that treat each position separately take twice
+    ({doc}`feed_forward` compares the two).
     """
     return attention_weights(query, key, mask) @ value
 

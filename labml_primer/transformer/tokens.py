@@ -196,9 +196,10 @@ if __name__ == "__main__":
     # ## Learned from the plays
     #
     # The training plays have {value}`f"{len(training) / 1e6:.1f}"` million characters. Learn 4,096 tokens
-    # from them. A smaller vocabulary is the beginning of a larger one, so the first 1,792 merges are those of
-    # 2,048 tokens. The first tokens are the frequent pairs of English, and soon whole words. The longest ones
-    # show which text they were learned from: the names of those who speak or enter.
+    # from them, for the figure below. The tokenizer here has 2,048, as in our experiments: a smaller
+    # vocabulary is the beginning of a larger one. The first tokens are the frequent pairs of English, and
+    # soon whole words. The longest ones show which text they were learned from: the names of those who speak
+    # or enter.
     from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays
 
     plays = load_plays()

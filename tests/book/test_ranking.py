@@ -59,6 +59,11 @@ PLACES = [
     place("section", "embedding#factor", "Embedding", "Why the factor √d?"),
     place("term", "term#position", "术语表", "位置编码", text="每个位置对应的一个向量。"),
     place("page", "feed", "前馈层", "前馈层"),
+    place("term", "term#rope", "Glossary", "RoPE", text="Rotary positions."),
+    place("section", "letters#both", "Letters", "FF, D and their size"),
+    place("definition", "faster#MergedKernels", "The same, faster", "MergedKernels"),
+    place("definition", "loop#warm_up_left", "Training", "warm_up_left"),
+    place("section", "loop#warm-up", "Training", "Warm-up steps in long runs"),
 ]  # fmt: skip
 
 
@@ -94,10 +99,15 @@ FIRST = {
     "licence": ["licenses"],
     "layer normalisations": ["term#norm"],
     "qc": ["term#quadratic"],
+    "rope": ["term#rope"],
     # A rare word counts more than a frequent one.
     "use primer in BERT": ["transfer#bert"],
     # An argument is one word.
     "d_ff": ["notation#sizes"],
+    "size of d_ff": ["notation#sizes"],
+    # A name in code has several words, and comes after a title with most of them.
+    "kernels merged": ["faster#MergedKernels"],
+    "warm up": ["loop#warm-up", "loop#warm_up_left"],
     # The beginning of a longer word is not that word.
     "maximum": [],
     "Aufmerksamkeit": [],

@@ -139,6 +139,11 @@ LOADED = {
             if (wide >= 1 && high >= 4) wrong.push(`${text.textContent} on ${texts[j].textContent}`);
           }
         });
+        const others = [...picture.querySelectorAll(".off")]; // of other steps than the last
+        for (const part of others) part.style.display = "inline";
+        for (const text of picture.querySelectorAll(".off text"))
+          if (!inside(text.getBoundingClientRect(), frame)) wrong.push(`outside: ${text.textContent}`);
+        for (const part of others) part.style.display = "";
       }
       for (const picture of stepped) picture.classList.add("stepped");
       return wrong;

@@ -19,10 +19,10 @@ TABLE = [
     [0.5, -0.1, 0.2, -0.3, -0.2],
 ]
 CAPTIONS = [
-    "1. A window of the text. Each character is predicted by the one before.",
-    "2. Forward pass: the table's row of each input gives probabilities.",
+    "1. A window of the text: each character predicts the next.",
+    "2. Forward pass: each input's row gives probabilities.",
     "3. Loss: the mean of −log *p* of the characters that do come.",
-    "4. Backward pass: how much does the loss grow with each parameter?",
+    "4. Backward pass: how the loss grows with each parameter.",
     "5. Update: each moves against its gradient. Then again.",
 ]
 LAST = len(CAPTIONS)

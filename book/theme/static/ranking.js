@@ -20,8 +20,8 @@ export const wordsOf = text => split(text.replace(/(?<=[ァ-ヺ]{2})ー(?![ァ-�
   .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 
 /* One spelling of a word: British is American, and many are one. */
-const fold = word => word.replace(/our/g, "or").replace(/z/g, "s").replace(/c(?=es?$)/, "s")
-  .replace(/(?<=..[^us])s$/, "").replace(/(?<=..[^e])e$/, "").replace(/(?<=..)y$/, "i");
+const fold = word => word.replace(/our/g, "or").replace(/(?<=..[^us])s$/, "").replace(/z/g, "s").replace(/c(?=e$)/, "s")
+  .replace(/(?<=..[^e])e$/, "").replace(/(?<=..)y$/, "i");
 
 /* A text's words as they are typed: a name in code is one. */
 const runsOf = text => text.match(/[\p{L}\p{N}_-]+/gu) ?? [];
@@ -59,8 +59,8 @@ export const prepared = place => ({
   ...place,
   said: place.names.map(name => {
     const all = wordsOf(name), words = all.map(fold), own = telling(all).map(fold);
-    const joined = words.slice(1).map((word, i) => words[i] + word), initials = own.length > 1 ? own.map(([first]) => first).join("") : null;
-    return { wholes: [words.join(""), own.join("")], words, own, joined, initials };
+    const joined = all.slice(1).map((word, i) => fold(all[i] + word)), initials = own.length > 1 ? own.map(([first]) => first).join("") : null;
+    return { wholes: [words.join(""), own.join(""), fold(all.join(""))], words, own, joined, initials };
   }),
   around: new Set(telling(wordsOf(`${["term", "row"].includes(place.kind) ? "" : place.page} ${place.text ?? ""}`)).map(fold)),
 });
@@ -74,7 +74,7 @@ export const asked = (places, query, pages = {}) => {
   const names = places.flatMap(({ said }) => said), known = word => names.some(({ wholes, joined }) => wholes.includes(word) || joined.includes(word));
   // An argument, `d_model`, is one word if a place has it so, and so is an abbreviation, `RoPE`.
   const every = runsOf(query).flatMap(run => {
-    const said = wordsOf(run), one = said.map(fold).join(""), short = /^\p{Script=Latin}+$/u.test(run) && said.some(({ length }) => length < 3);
+    const said = wordsOf(run), one = fold(said.join("")), short = /^\p{Script=Latin}+$/u.test(run) && said.some(({ length }) => length < 3);
     return short || run.includes("_") && known(one) ? [{ run, said: run.toLowerCase(), word: one, one }] : said.map(each => ({ run, said: each, word: fold(each), one }));
   });
   const left = every.filter(({ said }) => !COMMON.has(said)), words = left.length ? left : every;
@@ -98,7 +98,7 @@ const answer = (place, wholes, words) => {
     const found = new Map(words.map(({ word, run, one }) => [word, has(name, word) * together(run, one, name.wholes)]));
     if (![...found.values()].some(Boolean) && !(place.text && words.length > 1)) return null;
     const there = share(words, word => found.get(word) || (place.around.has(word) ? .5 : 0));
-    const asked = other => words.some(({ word }) => word === name.initials || near(word, other) || name.joined.includes(word) && word.includes(other));
+    const asked = other => words.some(({ word }) => word === name.initials || near(word, other) || name.joined.some((pair, i) => pair === word && name.words.slice(i, i + 2).includes(other)));
     const named = name.own.filter(asked).length / name.own.length;
     return there >= .5 || named === 1 ? { share: there, score: there * (.6 + .4 * named), named } : null;
   }).reduce((best, other) => (other?.score ?? 0) > (best?.score ?? 0) ? other : best, null);
@@ -120,7 +120,7 @@ export const ranked = (places, query, pages) => {
 
 /* The share of a query that a text has, less for a long text, which has more words of any kind. */
 export const covered = (text, words) => {
-  const all = text.split(/\s+/), known = [...new Set(all.flatMap(runsOf).flatMap(run => { const parts = wordsOf(run).map(fold); return [...parts, parts.join("")]; }))];
+  const all = text.split(/\s+/), known = [...new Set(all.flatMap(runsOf).flatMap(run => { const parts = wordsOf(run); return [...parts, parts.join("")].map(fold); }))];
   const there = word => known.includes(word) ? 1 : known.some(other => near(word, other) || stem(word, other)) ? .8 : 0;
   return share(words, (word, { run, one }) => there(word) * together(run, one, known)) / (1 + all.length / 3000);
 };
