@@ -56,7 +56,7 @@ def releases(root: Path, repository: Repository) -> list[Release]:
 
 
 class Changelog(SphinxDirective):
-    """A section for each release. It is not translated."""
+    """A section for each release, in English."""
 
     def run(self) -> list[nodes.Node]:
         root, sections = Path(self.env.srcdir), list[nodes.Node]()
@@ -68,11 +68,12 @@ class Changelog(SphinxDirective):
             section = nodes.section("", nodes.title("", title), ids=[release.anchor])
             self.state.document.ids[release.anchor] = section
             lines = StringList(release.text.split("\n"), str(root / FILE))
-            text = nodes.container(classes=["language-en"])
-            self.state.nested_parse(lines, 0, text)
-            for paragraph in text.findall(nodes.TextElement):
-                paragraph["translatable"] = False
-            sections.append(section + text)
+            self.state.nested_parse(lines, 0, section)
+            for part in section[1:]:
+                part["classes"].append("language-en")  # which is not translated
+                for text in part.findall(nodes.TextElement):
+                    text["translatable"] = False
+            sections.append(section)
         return sections
 
 

@@ -1,8 +1,8 @@
 """The page "Use it": the presets with their sizes, which are counted here, and where to install from.
 
 ``{presets}`` has a line for each preset: its name, a colon, and what it is for. The address of the
-repository is in ``_config.yml`` alone, so ``{install}`` and ``{repository}`` write it on the page. ``{named}`` gives
-a section the names of the package that it explains, so that other books can link to them.
+repository is in ``_config.yml`` alone, so ``{install}`` and ``{repository}`` write it on the page.
+``{named}`` gives a section the names of the package that it explains, so that other books can link to them.
 """
 
 from __future__ import annotations

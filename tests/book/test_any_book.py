@@ -20,14 +20,16 @@ PAGES = {
     "index": "# Book\n\nWelcome, see {doc}`odd`.\n\n```{toctree}\nodd\nbare\nlong\n```\n",
     "odd": f"# {ODD.replace('<', '&lt;')}\n\nIts *first* paragraph, $a < b$, leads to [here](bare.md).\n",
     "bare": "A page without a heading. 2 * 3 is 6.\n\n1986\\. A year begins it.\n",
-    "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n\n```{{install}}\n```\n\n```{{changelog}}\n```\n",
+    "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n\n"
+    "```{install}\n```\n\n```{changelog}\n```\n",
 }
 CONF = """
 import sys
 sys.path[:0] = {path!r}
 project = author = "Fixture"
 html_title = "A <book>"
-extensions = ["sphinx_annotated", "theme", "myst_nb", "online", "markdown_twins", "changelog", "described", "use_it"]
+extensions = ["sphinx_annotated", "theme", "myst_nb", "online", "markdown_twins"]
+extensions += ["changelog", "described", "use_it"]
 html_theme = "primer"
 nb_execution_mode = "off"
 smartquotes = False

@@ -7,8 +7,8 @@ from zipfile import ZipFile
 import keep_releases
 import yaml
 from address import online
-from built_book import ROOT, Site
 from bs4 import BeautifulSoup
+from built_book import ROOT, Site
 from changelog import releases
 from sphinx_annotated.page.build.repository import Repository
 
@@ -28,18 +28,18 @@ def archived(path: Path, site: Site, names: list[str]) -> None:
 def test_each_release_is_kept_and_its_pages_lead_to_the_newest(
     site: Site, tmp_path: Path
 ) -> None:
-    releases_, new = tmp_path / "releases", tmp_path / "site"
-    tags = [each.anchor for each in releases(ROOT, HERE) if each.day][:1] + ["v99.0"]
+    archives, new = tmp_path / "releases", tmp_path / "site"
+    tags = [next(each.anchor for each in releases(ROOT, HERE) if each.day), "v99.0"]
     pages = [f"{PAGE}.html", *(f"{code}/{PAGE}.html" for code in site.editions)]
     for tag in tags:
-        archived(releases_ / tag / "book.zip", site, ["index.html", pages[0]])
+        archived(archives / tag / "book.zip", site, ["index.html", pages[0]])
         for code, page in zip(site.editions, pages[1:], strict=True):
-            archived(releases_ / tag / f"book-{code}.zip", site, [page])
-    (releases_ / "v0.0").mkdir()  # a release without an archive
+            archived(archives / tag / f"book-{code}.zip", site, [page])
+    (archives / "v0.0").mkdir()  # a release without an archive
     for page in pages:
         (new / page).parent.mkdir(parents=True)
         (new / page).write_text((site.folder / page).read_text())
-    assert keep_releases.keep(releases_, new) == sorted(tags)
+    assert keep_releases.keep(archives, new) == sorted(tags)
     for tag in tags:
         for page in pages:
             said = BeautifulSoup((new / tag / page).read_text(), "html.parser")

@@ -7,13 +7,14 @@ import re
 from urllib.parse import parse_qs, urljoin, urlsplit
 from xml.etree import ElementTree
 
-import labml_primer
 import yaml
 from address import online
 from built_book import PAGES, ROOT, Site, every_page
 from online import moved, version
 from sphinx.util.inventory import InventoryFile
 from sphinx_annotated.page.build.repository import Repository
+
+import labml_primer
 
 NAME = labml_primer.__name__
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
