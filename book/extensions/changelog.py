@@ -107,12 +107,13 @@ def write_feed(app: Sphinx, exception: Exception | None) -> None:
     lines.append(f"<author><name>{escape(app.config.author)}</name></author>")
     lines.append(f"<updated>{moment(found[0].day or changed)}</updated>")
     page = app.builder.get_target_uri(app.config.changelog_page)
+    markdown = MarkdownIt("commonmark", {"html": False})
     for release in found:
         address = escape(f"{site}{page}#{release.anchor}")
         lines.append(
             f"<entry><title>{escape(f'{book}: {release.name}')}</title><id>{address}</id>"
             f'<link href="{address}"/><updated>{moment(release.day or changed)}</updated>'
-            f'<content type="html">{escape(MarkdownIt().render(release.text))}</content>'
+            f'<content type="html">{escape(markdown.render(release.text))}</content>'
             "</entry>"
         )
     write_changed(out / FEED, "\n".join([*lines, "</feed>", ""]))

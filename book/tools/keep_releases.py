@@ -79,7 +79,7 @@ def _linked(page: str, tags: list[str], code: str, words: dict[str, Words]) -> s
             f"{up}{tag}/{code}/index.html".replace("//", "/"), words.get(code, str)
         )
         heading = re.compile(rf'(<section id="{re.escape(tag)}">.*?</h2>)', re.DOTALL)
-        page = heading.sub(lambda found, t=text: f"{found[1]}\n<p>{t}</p>", page)
+        page = heading.sub(rf"\1\n<p>{text}</p>", page)
     return page
 
 
