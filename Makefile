@@ -5,6 +5,8 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PORT ?= 8000
 PEERS := _build/peers
+# Files are UTF-8, whatever the machine's language.
+export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve test test-all lint check lighthouse offline translations notebooks benchmarks experiments search clean setup lock new fork

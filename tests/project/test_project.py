@@ -85,6 +85,15 @@ def test_an_old_python_gets_one_clear_line(tmp_path: Path) -> None:
     assert "Python 3.8.1" in run.stdout
 
 
+def test_make_reads_files_as_utf8_whatever_the_machine_says(tmp_path: Path) -> None:
+    text = (ROOT / "Makefile").read_text()
+    (tmp_path / "Makefile").write_text(f"{text}\nsay:\n\t@echo $$PYTHONUTF8\n")
+    command = ["make", "-C", str(tmp_path), "--no-print-directory", "say"]
+    machine = os.environ | {"PYTHONUTF8": "0", "LC_ALL": "C"}
+    said = subprocess.run(command, env=machine, capture_output=True, text=True)
+    assert said.stdout == "1\n"
+
+
 def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / ".ready").touch()
