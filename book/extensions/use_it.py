@@ -133,14 +133,15 @@ class Named(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         python: Any = self.env.get_domain("py")
+        section = self.state_machine.node
         for name in self.arguments[0].split():
             found = pydoc.locate(name)
             if found is None:
                 raise self.error(f"named: there is no {name}")
             kind = "function" if inspect.isfunction(found) else "data"
             kind = "class" if inspect.isclass(found) else kind
-            self.state.parent["ids"].append(name)
-            python.note_object(name, kind, name, location=self.state.parent)
+            section["ids"].append(name)
+            python.note_object(name, kind, name, location=section)
         return []
 
 
