@@ -60,6 +60,9 @@ class Changelog(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         root, sections = Path(self.env.srcdir), list[nodes.Node]()
+        if site := of(self.env.app).pages:
+            feed = nodes.reference("", _("The same as a feed"), refuri=site + FEED)
+            sections.append(nodes.paragraph("", "", feed, translatable=False))
         self.env.note_dependency(str(root / FILE))
         for release in releases(root, of(self.env.app)):
             title = (
