@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,7 +22,8 @@ PAGES = {
     "odd": f"# {ODD.replace('<', '&lt;')}\n\nIts *first* paragraph, $a < b$, leads to [here](bare.md).\n",
     "bare": "A page without a heading. 2 * 3 is 6.\n\n1986\\. A year begins it.\n",
     "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n\n"
-    "```{install}\n```\n\n```{changelog}\n```\n",
+    "```{install}\n```\n\n```{named} json.loads json.JSONDecoder\n```\n\n"
+    "```{changelog}\n```\n",
 }
 CONF = """
 import sys
@@ -107,6 +109,18 @@ def test_odd_titles_are_whole_everywhere(site: tuple[str, Path, str]) -> None:
     assert texts[0] == "A <book>" and "A <book>: 1.0.0" in texts
     cards = {path.name for path in (folder / "_cards").iterdir()}
     assert cards == {f"{name}.png" for name in PAGES}
+
+
+def test_other_books_can_link_to_the_names_of_a_section(
+    site: tuple[str, Path, str],
+) -> None:
+    _, folder, _ = site
+    *_, packed = (folder / "objects.inv").read_bytes().split(b"\n", maxsplit=4)
+    listed = zlib.decompress(packed).decode().splitlines()
+    assert "json.loads py:function 1 long.html#$ -" in listed
+    assert "json.JSONDecoder py:class 1 long.html#$ -" in listed
+    page = soup(folder, "long")
+    assert page.find(id="json.loads") and page.find(id="json.JSONDecoder")
 
 
 def test_the_changes_are_a_page_and_a_feed_with_links_to_files(
