@@ -5,9 +5,11 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PORT ?= 8000
 PEERS := _build/peers
+# Files are UTF-8, whatever the machine's language.
+export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-all lint check lighthouse offline translations notebooks benchmarks experiments search clean setup lock new
+.PHONY: help book serve test test-all lint check lighthouse offline translations notebooks benchmarks experiments search clean setup lock new fork
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -75,6 +77,9 @@ lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: t
 
 new: $(READY)  ## begin a chapter, with its picture and place (CHAPTER=labml_primer/primer/name), or an experiment (EXPERIMENT=name)
 	@$(if $(EXPERIMENT),$(RUN) -m experiments.harness.new_plan $(EXPERIMENT),$(RUN) book/tools/new_chapter.py $(CHAPTER))
+
+fork: $(READY)  ## give a fork its own address, in every file, notebook and test (URL=https://github.com/you/your-book)
+	@$(RUN) book/tools/fork.py $(URL)
 
 # A virtual environment with the versions of requirements.lock, whose hashes pip checks. torch comes first
 # and by itself, so that it brings what its own build needs; a CPU build, whose hash is another, is taken where

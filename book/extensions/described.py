@@ -1,4 +1,4 @@
-"""What programs are told of a page: its card, its authors, dates and licence, and a feed of changes.
+"""What programs are told of a page: its card, its authors, dates and licence.
 
 All of it needs the address of the site. Dates are those of the last commits. Without the history, as in an
 archive, they are the day of the last release.
@@ -15,14 +15,11 @@ import cards
 import yaml
 from babel import Locale
 from babel.core import get_global
-from markdown_twins import edition, first, wanted
-from online import change_of, of, write_changed
+from markdown_twins import edition, wanted
+from online import change_of, of
 from plain_math import plain_title
 from sphinx.application import Sphinx
 from sphinx_annotated.page.build.state import state_of
-
-FEED = "feed.xml"
-ENTRIES = 20  # that the feed has, the newest first
 
 
 def released(root: Path) -> str:
@@ -95,11 +92,6 @@ def describe(
     lines.append('<meta name="twitter:card" content="summary_large_image">')
     words = json.dumps(article, ensure_ascii=False).replace("<", "\\u003c")
     lines.append(f'<script type="application/ld+json">{words}</script>')
-    feed = "../" * (page.count("/") + bool(edition(app))) + FEED
-    lines.append(
-        f'<link rel="alternate" type="application/atom+xml" href="{feed}" '
-        f'title="{escape(book)}">'
-    )
     context["metatags"] = "\n".join([context.get("metatags") or "", *lines])
 
 
@@ -134,39 +126,6 @@ def card_of(page: str) -> str:
     return f"{cards.FOLDER}/{page.replace('/', '.')}.png"
 
 
-def feed(app: Sphinx, exception: Exception | None) -> None:
-    """Write the feed: the English pages that changed last."""
-    if exception is not None or not wanted(app) or not of(app).pages or edition(app):
-        return
-    root, out = of(app).pages, Path(app.outdir)
-    pages = [entry.docname for entry in state_of(app.env).contents]
-    newest = sorted(pages, key=lambda page: dates(app, page)[1], reverse=True)
-    latest = dates(app, (newest or [app.config.root_doc])[0])[1]
-    lines = ['<?xml version="1.0" encoding="utf-8"?>']
-    lines.append('<feed xmlns="http://www.w3.org/2005/Atom">')
-    lines.append(f"<title>{escape(app.config.html_title)}</title>")
-    lines.append(f"<id>{escape(root)}</id>")
-    lines.append(f'<link href="{escape(root)}"/>')
-    lines.append(f'<link rel="self" href="{escape(root + FEED)}"/>')
-    lines.append(f"<author><name>{escape(app.config.author)}</name></author>")
-    lines.append(f"<updated>{moment(latest)}</updated>")
-    for page in newest[:ENTRIES]:
-        begun, changed = dates(app, page)
-        address = escape(root + place(app, page))
-        lines.append(
-            f"<entry><title>{escape(title_of(app, page))}</title><id>{address}</id>"
-            f'<link href="{address}"/><published>{moment(begun)}</published>'
-            f"<updated>{moment(changed)}</updated>"
-            f"<summary>{escape(first(out, app, page))}</summary></entry>"
-        )
-    write_changed(out / FEED, "\n".join([*lines, "</feed>", ""]))
-
-
-def moment(day: str) -> str:
-    return f"{day}T00:00:00Z"
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", describe, priority=960)  # after its description
-    app.connect("build-finished", feed, priority=395)  # after the twins
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,12 +2,14 @@
 
 ``{presets}`` has a line for each preset: its name, a colon, and what it is for. The address of the
 repository is in ``_config.yml`` alone, so ``{install}`` and ``{repository}`` write it on the page.
+``{named}`` gives a section the names of the package that it explains, so that other books can link to them.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import pydoc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -123,6 +125,26 @@ class Install(SphinxDirective):
         return [nodes.literal_block(command, command, language="sh")]
 
 
+class Named(SphinxDirective):
+    """Names as they are imported, whose links from elsewhere lead to this section."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        python: Any = self.env.get_domain("py")
+        section = self.state_machine.node
+        for name in self.arguments[0].split():
+            found = pydoc.locate(name)
+            if found is None:
+                raise self.error(f"named: there is no {name}")
+            kind = "function" if inspect.isfunction(found) else "data"
+            kind = "class" if inspect.isclass(found) else kind
+            section["ids"].append(name)
+            python.note_object(name, kind, name, location=section)
+        return []
+
+
 class Repository(ReferenceRole):
     """A link to the repository, or with `words <path>` to a file of it."""
 
@@ -138,6 +160,7 @@ class Repository(ReferenceRole):
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("presets", Presets)
     app.add_directive("install", Install)
+    app.add_directive("named", Named)
     app.add_directive("supported", Supported)
     app.add_role("repository", Repository())
     return {"parallel_read_safe": True, "parallel_write_safe": True}

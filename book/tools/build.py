@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
@@ -27,6 +28,7 @@ SITE = ROOT / "_build" / "html"
 LOCALE = ROOT / "book" / "locale"
 COMPILED = ROOT / "_build" / ".locale"
 EDITIONS = ROOT / "_build" / ".editions"  # the languages that the site has
+ROOM = 100  # megabytes without which no build begins
 
 
 def build(strict: bool, drafts: bool = False) -> int:
@@ -178,6 +180,20 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
     return 1 if isinstance(result, BaseException) else int(result)
 
 
+def obstacle(folder: Path) -> str:
+    """Return what would end a build that writes to a folder, and what to do; or nothing."""
+    try:
+        folder.mkdir(exist_ok=True)
+        with NamedTemporaryFile(dir=folder) as file:
+            file.write(b"1")
+    except OSError as error:
+        return f"{folder}: {error.strerror}. Build where this folder can be written."
+    free = shutil.disk_usage(folder).free // 10**6
+    if free < ROOM:
+        return f"{folder}: only {free} MB are free on its disk. Make room, and build again."
+    return ""
+
+
 def show_progress() -> None:
     """Print what the engine and the stopwatch report, while Sphinx is quiet about its own progress."""
     handler = logging.StreamHandler(sys.stdout)
@@ -195,6 +211,8 @@ def main() -> None:
     parser.add_argument("--edition", help="build this edition alone")
     parser.add_argument("--drafts", action="store_true", help="build draft editions")
     options = parser.parse_args()
+    if problem := obstacle(ROOT / "_build"):
+        sys.exit(problem)
     # What a build started ends with it, also if it is stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,19 +21,34 @@ PAGES = {
     "index": "# Book\n\nWelcome, see {doc}`odd`.\n\n```{toctree}\nodd\nbare\nlong\n```\n",
     "odd": f"# {ODD.replace('<', '&lt;')}\n\nIts *first* paragraph, $a < b$, leads to [here](bare.md).\n",
     "bare": "A page without a heading. 2 * 3 is 6.\n\n1986\\. A year begins it.\n",
-    "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n\n```{{install}}\n```\n",
+    "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n\n"
+    "```{install}\n```\n\n```{named} json.loads json.JSONDecoder\n```\n\n"
+    "```{changelog}\n```\n",
 }
 CONF = """
 import sys
 sys.path[:0] = {path!r}
 project = author = "Fixture"
 html_title = "A <book>"
-extensions = ["sphinx_annotated", "theme", "myst_nb", "online", "markdown_twins", "described", "use_it"]
+extensions = ["sphinx_annotated", "theme", "myst_nb", "online", "markdown_twins"]
+extensions += ["changelog", "described", "use_it"]
 html_theme = "primer"
 nb_execution_mode = "off"
 smartquotes = False
 myst_enable_extensions = ["dollarmath"]
 annotated_repository = {{"url": {url!r}}}
+changelog_page = "long"
+exclude_patterns = ["_build", "CHANGELOG.md"]
+"""
+CHANGES = """# Changelog
+
+## Unreleased
+
+- Words of <b>, `code`, and a [file](bare.md).
+
+## 1.0.0 (2026-01-01)
+
+- The first.
 """
 WHO = ("AUTHOR", "COMMITTER")
 WHERE = "https://github.com/a/b"
@@ -50,6 +66,7 @@ def site(
     path = [str(ROOT / name) for name in ("engine", "book", "book/extensions")]
     (root / "conf.py").write_text(CONF.format(path=path, url=request.param))
     (root / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    (root / "CHANGELOG.md").write_text(CHANGES)
     (root / "CITATION.cff").write_text("date-released: 2026-01-02\n")
     return request.param, root / "_build" / "html", built(root)
 
@@ -88,10 +105,42 @@ def test_odd_titles_are_whole_everywhere(site: tuple[str, Path, str]) -> None:
     assert json.loads(script.get_text())["headline"] == title
     assert page.select_one('meta[property="og:title"]')["content"] == title  # type: ignore[index]
     feed = ElementTree.parse(folder / "feed.xml").getroot()
-    titles = [each.text for each in feed.iter() if each.tag.endswith("}title")]
-    assert titles[0] == "A <book>" and title in titles
+    texts = [each.text for each in feed.iter() if str(each.text).strip()]
+    assert texts[0] == "A <book>" and "A <book>: 1.0.0" in texts
     cards = {path.name for path in (folder / "_cards").iterdir()}
     assert cards == {f"{name}.png" for name in PAGES}
+
+
+def test_other_books_can_link_to_the_names_of_a_section(
+    site: tuple[str, Path, str],
+) -> None:
+    _, folder, _ = site
+    *_, packed = (folder / "objects.inv").read_bytes().split(b"\n", maxsplit=4)
+    listed = zlib.decompress(packed).decode().splitlines()
+    assert "json.loads py:function 1 long.html#$ -" in listed
+    assert "json.JSONDecoder py:class 1 long.html#$ -" in listed
+    page = soup(folder, "long")
+    assert page.find(id="json.loads") and page.find(id="json.JSONDecoder")
+
+
+def test_the_changes_are_a_page_and_a_feed_with_links_to_files(
+    site: tuple[str, Path, str],
+) -> None:
+    url, folder, _ = site
+    page = soup(folder, "long")
+    for anchor, title in (("unreleased", "Unreleased"), ("v1.0.0", "1.0.0 (2026")):
+        heading = page.select_one(f"[id='{anchor}'] > h2")
+        assert heading and heading.get_text().startswith(title)
+    if url != WHERE:
+        return
+    link = f"{url}/blob/main/bare.md"
+    assert page.select(f'main li a[href="{link}"]')
+    feed = ElementTree.parse(folder / "feed.xml").getroot()
+    ids = [each.text for each in feed.iter() if each.tag.endswith("}id")]
+    assert [str(each).partition("#")[2] for each in ids] == ["", "unreleased", "v1.0.0"]
+    contents = [each.text for each in feed.iter() if each.tag.endswith("}content")]
+    assert f'<code>code</code>, and a <a href="{link}">file</a>' in str(contents[0])
+    assert "Words of &lt;b&gt;" in str(contents[0])
 
 
 def test_a_page_without_a_heading_has_a_twin_that_is_read_as_written(
@@ -152,6 +201,7 @@ def test_a_page_that_is_built_and_then_committed_has_the_day_of_its_commit(
     (root / ".gitignore").write_text("_build\n")
     commit("2026-01-03")
     (root / "odd.md").write_text(PAGES["odd"] + "\nOne more.\n", encoding="utf-8")
+    (root / "CHANGELOG.md").write_text(CHANGES.replace("Words", "More words"))
     built(root)
     other = (root / "_build/html/bare.html").stat().st_mtime_ns
     commit("2026-02-04")

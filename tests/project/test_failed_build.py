@@ -1,6 +1,7 @@
 """A build that fails or is stopped ends, with all that it started."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import build
 import pytest
 
 TOOLS = Path(__file__).parents[2] / "book" / "tools"
@@ -38,6 +40,7 @@ def build_one(code, strict, drafts):
     time.sleep(600)
 
 build.__file__, build.build_one = __file__, build_one
+build.ROOT = STARTED.parent
 build.languages = lambda _: [SimpleNamespace(code="xx", draft=False)]
 build.compile_catalogues = lambda *_: None
 build.main()
@@ -88,3 +91,18 @@ def test_a_build_ends_with_all_that_it_started_if_it(stopped: bool, book: Path) 
         finally:
             process.kill()
     assert has_ended(int(book.with_name("started").read_text()))
+
+
+def test_a_build_without_room_or_the_right_to_write_says_so_and_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build.obstacle(tmp_path / "new") == ""
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=20_000_000))
+    assert "only 20 MB are free on its disk. Make room" in build.obstacle(tmp_path)
+    (tmp_path / "file").touch()
+    assert "Build where this folder can be" in build.obstacle(tmp_path / "file")
+    monkeypatch.setattr(build, "obstacle", lambda _: "no room")
+    monkeypatch.setattr(sys, "argv", ["build"])
+    with pytest.raises(SystemExit, match="no room"):
+        build.main()

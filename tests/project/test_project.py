@@ -10,10 +10,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import fork
 import pytest
 import release
 import yaml
 from built_book import code_lines
+from sphinx_annotated.page.build.repository import Repository
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -81,6 +83,15 @@ def test_an_old_python_gets_one_clear_line(tmp_path: Path) -> None:
     assert run.stdout.count("\n") == 1
     assert "3.11 or later is needed" in run.stdout
     assert "Python 3.8.1" in run.stdout
+
+
+def test_make_reads_files_as_utf8_whatever_the_machine_says(tmp_path: Path) -> None:
+    text = (ROOT / "Makefile").read_text()
+    (tmp_path / "Makefile").write_text(f"{text}\nsay:\n\t@echo $$PYTHONUTF8\n")
+    command = ["make", "-C", str(tmp_path), "--no-print-directory", "say"]
+    machine = os.environ | {"PYTHONUTF8": "0", "LC_ALL": "C"}
+    said = subprocess.run(command, env=machine, capture_output=True, text=True)
+    assert said.stdout == "1\n"
 
 
 def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
@@ -164,45 +175,69 @@ def test_a_module_imports_torch_alone_except_for_labml_in_training() -> None:
 
 
 ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+SITE = Repository(ADDRESS).pages
 ONLINE = re.compile(
     r"https://(?:github\.com/[\w.-]+/[\w.-]+|raw\.githubusercontent\.com/[\w.-]+/[\w.-]+"
-    r"|img\.shields\.io/github/v/tag/[\w.-]+/[\w.-]+|[\w-]+\.github\.io/[\w.-]+/)"
+    r"|img\.shields\.io/github/v/tag/[\w.-]+/[\w.-]+|[\w-]+\.github\.io/)"
 )
 AT_THE_ROOT = (
     *("README.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml"),
     *("engine/README.md", "engine/pyproject.toml"),
 )
+# The library, the engine and the tests take the address from the configuration.
+INSIDE = (
+    *("book", "engine/sphinx_annotated", "engine/tests", "labml_primer", "tests"),
+    ".ci",
+)
 
 
 def test_every_place_has_the_repositorys_address_of_the_configuration() -> None:
-    owner, name = ADDRESS.removeprefix("https://github.com/").split("/")
+    name = ADDRESS.removeprefix("https://github.com/")
     ours = {
         ADDRESS,
-        f"https://raw.githubusercontent.com/{owner}/{name}",
-        f"https://img.shields.io/github/v/tag/{owner}/{name}",
-        f"https://{owner}.github.io/{name}/",
+        f"https://raw.githubusercontent.com/{name}",
+        f"https://img.shields.io/github/v/tag/{name}",
     }
+    example = "https://github.com/you/your-book"
     for file in AT_THE_ROOT:
         for line, text in enumerate((ROOT / file).read_text().splitlines(), start=1):
-            others = set(ONLINE.findall(text)) - ours
+            others = {
+                *ONLINE.findall(text.replace(SITE, "").replace(example, ""))
+            } - ours
             assert not others, f"{file}:{line}: {others}; _config.yml has {ADDRESS}"
     for file in ("README.md", "CITATION.cff", "pyproject.toml"):
-        assert {ADDRESS, f"https://{owner}.github.io/{name}/"} <= set(
-            ONLINE.findall((ROOT / file).read_text())
-        ), file
-    # The library, the engine and the tests take it from the configuration.
-    folders = (
-        "book",
-        "engine/sphinx_annotated",
-        "engine/tests",
-        "labml_primer",
-        "tests",
-        ".ci",
-    )
-    for folder in folders:
+        text = (ROOT / file).read_text()
+        assert ADDRESS in text and SITE in text, file
+    for folder in INSIDE:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "node_modules" not in path.parts:
-                assert f"{owner}/{name}".encode() not in path.read_bytes(), path
+                assert f"github.com/{name}".encode() not in path.read_bytes(), path
+
+
+def test_a_fork_has_its_own_address_in_every_file_after_one_command(
+    tmp_path: Path,
+) -> None:
+    own, url = ADDRESS.removeprefix("https://github.com/"), "https://github.com/Me/n.b"
+    listed = ["git", "-C", str(ROOT), "grep", "-lI", own]
+    done = subprocess.run(listed, capture_output=True, text=True, check=True)
+    names = done.stdout.splitlines()
+    assert {*AT_THE_ROOT, "_config.yml"} - {"CONTRIBUTING.md"} <= {*names}
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "other.md").write_text(f"{ADDRESS}-engine {SITE}ja/ {ADDRESS}.\n")
+    for command in ("init", "add ."):
+        git = ["git", "-C", str(tmp_path), *command.split()]
+        subprocess.run(git, capture_output=True, check=True)
+    assert fork.move(tmp_path, url) == len(names) + 1
+    for name in names:
+        text = (ROOT / name).read_text().replace(SITE, "https://me.github.io/n.b/")
+        assert (tmp_path / name).read_text() == text.replace(own, "Me/n.b"), name
+    assert (tmp_path / "other.md").read_text() == (
+        f"{ADDRESS}-engine https://me.github.io/n.b/ja/ {url}.\n"
+    )
+    with pytest.raises(SystemExit, match="make fork URL="):
+        fork.move(tmp_path, "https://gitlab.com/me/book")
 
 
 def test_package_citation_and_changelog_have_one_version(tmp_path: Path) -> None:

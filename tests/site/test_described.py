@@ -14,7 +14,8 @@ import yaml
 from address import online
 from bs4 import BeautifulSoup, SoupStrainer
 from built_book import CHAPTERS, PAGES, ROOT, Site, cases, every_page
-from described import locale, moment, released
+from changelog import moment, releases
+from described import locale, released
 from online import changes, headers, with_reports
 from PIL import Image
 from sphinx_annotated.page.build.repository import Repository
@@ -89,7 +90,7 @@ def test_a_card_is_drawn_again_only_if_it_changes(tmp_path: Path) -> None:
     assert path.read_bytes() != first
 
 
-def test_the_feed_has_the_pages_that_changed_last(site: Site) -> None:
+def test_the_feed_has_each_release_and_what_comes_next(site: Site) -> None:
     feed = ElementTree.parse(site.folder / "feed.xml").getroot()
     assert feed.tag == f"{ATOM}feed"
     for name in ("title", "id", "updated", "author"):
@@ -97,16 +98,17 @@ def test_the_feed_has_the_pages_that_changed_last(site: Site) -> None:
     links = {link.get("rel"): link.get("href") for link in feed.findall(f"{ATOM}link")}
     assert links == {None: HERE.pages, "self": f"{HERE.pages}feed.xml"}
     entries = feed.findall(f"{ATOM}entry")
-    days = [str(entry.findtext(f"{ATOM}updated")) for entry in entries]
-    assert len(days) == 20 and days == sorted(days, reverse=True)
-    assert feed.findtext(f"{ATOM}updated") == days[0]
-    for entry in entries:
-        page = str(entry.findtext(f"{ATOM}id")).removeprefix(HERE.pages)
-        page = page.removesuffix(".html") or PAGES[0]
-        assert page in PAGES and entry.findtext(f"{ATOM}title")
-        day = said(site, page)["article:modified_time"]
-        assert entry.findtext(f"{ATOM}updated") == moment(day)
-        assert entry.findtext(f"{ATOM}summary")
+    listed = releases(ROOT, HERE)
+    assert len(entries) == len(listed) > 1
+    assert feed.findtext(f"{ATOM}updated") == entries[0].findtext(f"{ATOM}updated")
+    for entry, release in zip(entries, listed, strict=True):
+        address = str(entry.findtext(f"{ATOM}id")).removeprefix(HERE.pages)
+        page, _, anchor = address.partition("#")
+        assert site.soup(page.removesuffix(".html")).find(id=anchor)
+        day = entry.findtext(f"{ATOM}updated")
+        assert day == moment(release.day) or not release.day
+        content = BeautifulSoup(str(entry.findtext(f"{ATOM}content")), "html.parser")
+        assert len(content.select("li")) == release.text.count("\n- ") + 1
 
 
 def test_without_a_history_the_days_are_those_of_the_release(tmp_path: Path) -> None:

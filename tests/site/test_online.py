@@ -1,6 +1,9 @@
 """How the site is found, and how a reader finds whom to tell, for any repository and address."""
 
+import ast
 import os
+import posixpath
+import re
 from urllib.parse import parse_qs, urljoin, urlsplit
 from xml.etree import ElementTree
 
@@ -8,8 +11,12 @@ import yaml
 from address import online
 from built_book import PAGES, ROOT, Site, every_page
 from online import moved, version
+from sphinx.util.inventory import InventoryFile
 from sphinx_annotated.page.build.repository import Repository
 
+import labml_primer
+
+NAME = labml_primer.__name__
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))
 
@@ -73,6 +80,35 @@ def test_other_books_can_link_to_each_edition_by_name_and_version(site: Site) ->
         title = yaml.safe_load((ROOT / "_config.yml").read_text())["title"]
         assert lines[1].decode() == f"# Project: {title}"
         assert lines[2].decode() == f"# Version: {version(ROOT)}"
+
+
+def test_other_books_can_link_to_each_name_that_one_imports(site: Site) -> None:
+    texts = [(ROOT / f).read_text() for f in ("README.md", "book/pages/use.md")]
+    blocks = re.findall(r"^```python\n(.*?)^```$", "\n".join(texts), re.S | re.M)
+    imported = {
+        f"{node.module}.{alias.name}"
+        for block in blocks
+        for node in ast.walk(ast.parse(block))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(NAME)
+        for alias in node.names
+    } | {f"{NAME}.{name}" for name in labml_primer.__all__}
+    assert len(imported) > 10
+    for folder in ("", *site.editions):
+        with (site.folder / folder / "objects.inv").open("rb") as file:
+            inventory = InventoryFile.load(file, "", posixpath.join)
+        names = {
+            name: place[2]
+            for kind, found in inventory.items()
+            if kind.startswith("py:")
+            for name, place in found.items()
+        }
+        pages = inventory["std:doc"]
+        for name in imported:
+            if name.replace(".", "/") in pages:
+                continue  # a module is a page
+            page, _, anchor = names[name].partition("#")
+            soup = site.soup(posixpath.join(folder, page.removesuffix(".html")))
+            assert soup.find(id=anchor), name
 
 
 def test_the_map_has_every_page_once(site: Site) -> None:

@@ -119,7 +119,7 @@ def run(
         line = _running(trail, lines[started[-1]])
         raise ChapterError(str(job.path), line, message) from None
     except DeadKernelError:
-        message = "the kernel died here, perhaps out of memory. Make the run smaller."
+        message = "the kernel died here, perhaps out of memory. Free some, or make the run smaller."
         if STOPPED in trail.read_text(encoding="utf-8", errors="replace"):
             message = (
                 "the kernel did not answer any more before this line. Do not change the shell "

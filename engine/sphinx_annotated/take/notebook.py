@@ -46,6 +46,7 @@ FILES = "Data of this chapter"
 RESULTS = "Records that this chapter reads"
 DEFINITIONS = "Definitions from other chapters"
 HEADING = re.compile(r"#+ +(.+)")
+TARGET = re.compile(r"(?<=\])\([^()\s]*\)")  # of a link
 VALUE = re.compile(COMPUTED.format("(.*?)"), re.DOTALL)
 DATA = """\
 from pathlib import Path
@@ -181,7 +182,11 @@ class _Writer:
         self.cells.append(cell)
 
     def _id(self, kind: str, source: str, name: str) -> str:
-        """Return an id from the section and the content, that neither another cell nor a value changes."""
+        """Return an id from the section and the content.
+
+        Neither another cell, nor a value, nor the address of a link changes it.
+        """
+        source = TARGET.sub("", source) if kind == "markdown" else source
         if kind == "markdown" and (heading := HEADING.match(source)):
             self.section, words = _slug(heading[1], 40), ""
         else:

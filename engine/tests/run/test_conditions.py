@@ -133,6 +133,20 @@ def test_a_build_without_room_says_so_and_the_next_one_is_right(
     assert page.rstrip().endswith("</html>")
 
 
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_search_index_that_a_full_disk_cut_is_made_again(
+    shelf: New, left: int
+) -> None:
+    book = shelf({"one.py": '"""# One\n\nZanzibar."""\n'})
+    book.well_built()
+    index = book.root / "_build/html/searchindex.js"
+    whole = index.read_text("utf-8")
+    assert "zanzibar" in whole
+    index.write_text(whole[:left], "utf-8")
+    book.well_built("-W")
+    assert index.read_text("utf-8") == whole
+
+
 def test_a_build_whose_folder_cannot_be_written_says_so(book: Shelf) -> None:
     (book.root / "_build").write_text("a file where the folder should be")
     done = book.build()

@@ -707,6 +707,19 @@ def test_ids_of_cells_do_not_change_with_values(project: Make) -> None:
     assert "Of less than \\*four\\* apples." in shown
 
 
+def test_ids_of_cells_do_not_change_with_the_address_of_the_site(
+    made: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "'''# One\n\nSee {doc}`two`.'''\nx = 1\n# {doc}`two` is\ny = 1\n# {doc}`two` is\n"
+    files = {"pkg/one.py": text, "pkg/two.py": TWO}
+    ours = made(files)["cells"]
+    monkeypatch.setattr(sys.modules[__name__], "URL", "https://other.org/primer/")
+    theirs = made(files)["cells"]
+    assert str(ours) != str(theirs) and "https" in str(ours)
+    assert [cell["id"] for cell in ours] == [cell["id"] for cell in theirs]
+    assert "https" not in str([cell["id"] for cell in ours])
+
+
 def test_ids_of_cells_say_what_they_are_and_are_unique(
     made: Callable[..., dict[str, Any]],
 ) -> None:

@@ -60,9 +60,13 @@ def test_the_wheel_builds_a_book_in_an_empty_environment(tmp_path: Path) -> None
     inside = tmp_path / "env" / "bin"
     run(inside / "pip", "wheel", "-q", "--no-deps", "-w", "wheels", "./engine")
     (wheel,) = (tmp_path / "wheels").glob("*.whl")
-    run(inside / "pip", "install", "-q", wheel)
-    run(inside / "sphinx-annotated", "new", "mybook")
-    run(inside / "python", "-m", "sphinx", "-W", "mybook", "mybook/_build/html")
+    readme = (ENGINE / "README.md").read_text("utf-8")
+    lines = readme.partition("```sh\n")[2].partition("```")[0].splitlines()
+    assert len(lines) == 3 and lines[0].endswith('#subdirectory=engine"')
+    run(inside / "pip", "install", "-q", wheel)  # instead of the repository's address
+    for line in lines[1:]:
+        command, *arguments = line.split()
+        run(inside / command, *arguments)
     page = (tmp_path / "mybook/_build/html/square_roots.html").read_text("utf-8")
     assert "1.41421356237468" in page
     static = tmp_path / "mybook/_build/html/_static"

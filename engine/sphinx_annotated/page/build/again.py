@@ -59,7 +59,8 @@ class Again(logging.Handler):
         found = (
             self._file.read_text("utf-8").split("\n") if self._file.is_file() else []
         )
-        return sorted(env.found_docs if ALL in found else env.found_docs & set(found))
+        every = ALL in found or self._has_part_of_an_index()
+        return sorted(env.found_docs if every else env.found_docs & set(found))
 
     def begin(self, app: Sphinx, env: BuildEnvironment) -> list[str]:
         """Note that pages are being written."""
@@ -70,6 +71,12 @@ class Again(logging.Handler):
         """Note the pages of this build's warnings, if it came to its end."""
         if exception is None:
             self._file.write_text("\n".join(sorted(self.pages)), "utf-8")
+
+    def _has_part_of_an_index(self) -> bool:
+        """Return whether the search index ends early, as on a full disk: Sphinx cannot add to it."""
+        name = getattr(self.app.builder, "searchindex_filename", None) or "none"
+        path = Path(self.app.outdir, name)
+        return path.is_file() and not path.read_bytes().endswith(b"})")
 
     @property
     def _file(self) -> Path:

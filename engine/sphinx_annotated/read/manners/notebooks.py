@@ -18,7 +18,7 @@ JUPYTEXT = re.compile(
 MARIMO = re.compile(r"(?m)^app = marimo\.App\(")
 INSTALL = (
     "this is a notebook that Jupytext reads, which is not installed: "
-    'pip install "sphinx-annotated[notebooks]"'
+    "pip install jupytext"
 )
 
 

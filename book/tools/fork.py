@@ -1,0 +1,49 @@
+"""`make fork URL=…`: give the repository another address, in every file that names the old one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "engine"))
+
+from sphinx_annotated.page.build.repository import Repository  # noqa: E402
+
+GIVE = "Give the address of a repository on GitHub: make fork URL=https://github.com/you/your-book"
+
+
+def move(root: Path, url: str) -> int:
+    """Write the new address over the old one in all files that Git knows. Return the number of files."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    old, new = Repository(config["repository"]["url"]), Repository(url)
+    if not new.colab or not new.pages:
+        sys.exit(GIVE)
+    # The addresses of files and badges have the owner and the name, too.
+    pairs = [(old.pages, new.pages), (_name(old), _name(new))]
+    listed = ["git", "-C", str(root), "ls-files", "-z"]
+    names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    changed = 0
+    for name in filter(None, names.split("\0")):
+        before = content = (root / name).read_bytes()
+        for found, other in pairs:
+            whole = re.escape(found.encode()) + rb"(?![\w-])" * found[-1].isalnum()
+            content = re.sub(whole, other.encode(), content)
+        if content != before:
+            (root / name).write_bytes(content)
+            changed += 1
+    return changed
+
+
+def _name(repository: Repository) -> str:
+    """Return the owner and the name of a repository, as `owner/name`."""
+    return repository.url.removeprefix("https://github.com/").removesuffix("/")
+
+
+if __name__ == "__main__":
+    url = sys.argv[1] if len(sys.argv) > 1 else ""
+    print(f"{move(ROOT, url.removesuffix('/').removesuffix('.git'))} files name {url}")
