@@ -118,7 +118,12 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>'
 def built(shelf: New) -> Built:
     files = {"values.py": VALUES, "training.py": TRAINING}
     files |= {"markup.py": MARKUP, "tags.py": TAGS, "drawn.svg": SVG}
-    return shelf(files).well_built()
+    return shelf(files).well_built("-q")
+
+
+@pytest.mark.slow
+def test_a_quiet_build_that_executes_says_nothing(built: Built) -> None:
+    assert built.log == ""
 
 
 @pytest.mark.slow
