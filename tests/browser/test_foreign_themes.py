@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from builds import ENGINE
 from fixtures import shelf  # noqa: F401
+from locked import folder_of
 from playwright.sync_api import Browser
 from small_books import Shelf
 
@@ -14,7 +16,9 @@ CHAPTER = '''
     """
     # One
 
-    The half of $x$.
+    The half of $x$, and a wide formula:
+
+    $$y$$
     """
 
     import matplotlib.pyplot as plt
@@ -35,6 +39,9 @@ CHAPTER = '''
         plt.show()
 '''
 MEASURE = """() => {
+  const formula = document.querySelector(".sbs__prose div.math");
+  // As wide as MathJax would make it.
+  formula.innerHTML = '<span style="display: inline-block; width: 1500px; height: 1rem"></span>';
   const box = name => document.querySelector(name).getBoundingClientRect();
   const row = document.querySelector(".def-actions").closest(".sbs__row");
   const prose = row.querySelector(".sbs__prose"), code = row.querySelector(".sbs__code");
@@ -50,6 +57,9 @@ MEASURE = """() => {
     keyword: colour(document.querySelector(".code .k"), "color"),
     number: getComputedStyle(document.querySelector(".lno"), "::before").content,
     cut: [...document.querySelectorAll("pre.code")].filter(e => e.scrollWidth > e.clientWidth).length,
+    formula: formula.getBoundingClientRect().right,
+    column: formula.closest(".sbs__prose").getBoundingClientRect().right,
+    scrolls: getComputedStyle(formula).overflowX, inside: formula.scrollWidth > formula.clientWidth,
     over: document.documentElement.scrollWidth - innerWidth,
   };
 }"""
@@ -58,7 +68,9 @@ MEASURE = """() => {
 THEMES = [
     *("alabaster", "sphinx_book_theme"),
     pytest.param("pydata_sphinx_theme", marks=pytest.mark.nightly),
+    pytest.param("furo", marks=pytest.mark.nightly),
 ]
+LOCK = ENGINE / "tests" / "themes.lock"  # of themes that this environment does not have
 
 
 @pytest.fixture(scope="module", params=THEMES)
@@ -68,7 +80,11 @@ def look(
     chromium: Browser,
 ) -> Callable[..., dict[str, Any]]:
     """What a page of a small book in one of these themes measures."""
-    book = shelf({"one.py": CHAPTER}, f'html_theme = "{request.param}"\n')
+    settings = f'html_theme = "{request.param}"\n'
+    if request.param == "furo":
+        folder = folder_of(LOCK, "themes", ["furo", "sphinx-basic-ng"])
+        settings += f"sys.path.insert(0, {str(folder)!r})\n"
+    book = shelf({"one.py": CHAPTER}, settings)
     address = (book.well_built().root / "_build/html/one.html").as_uri()
 
     def measured(width: int, scheme: str = "light") -> dict[str, Any]:
@@ -107,6 +123,16 @@ def test_code_is_next_to_prose_only_where_its_lines_fit(
     for width in (1000, 1200, 1400, 1600, 1920):
         seen = look(width)
         assert seen["cut"] == 0 and seen["over"] <= 0, (width, json.dumps(seen))
+
+
+def test_a_wide_formula_scrolls_in_its_column(
+    look: Callable[..., dict[str, Any]],
+) -> None:
+    for width in (390, 1000, 1400):
+        seen = look(width)
+        assert seen["formula"] <= seen["column"] + 1, (width, json.dumps(seen))
+        assert seen["over"] <= 0, (width, json.dumps(seen))
+        assert seen["scrolls"] == "auto" and seen["inside"]
 
 
 def test_on_a_phone_nothing_lies_on_the_prose_and_the_figure_is_shown(

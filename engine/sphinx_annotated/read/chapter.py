@@ -87,7 +87,7 @@ class Row:
 class Cell:
     """Code that runs as one piece. ``dedent`` columns are cut from each line (4 in a demo).
 
-    ``tags`` are those of a notebook's cell: of what is hidden, and whether it may raise.
+    ``tags`` are those of a notebook's cell: of what is hidden, and of how it runs.
     """
 
     kind: Literal["definition", "demo", "code"]
@@ -97,9 +97,9 @@ class Cell:
     tags: frozenset[str] = frozenset()
 
     @property
-    def raises(self) -> bool:
-        """Whether it may end with an error, which is then its output."""
-        return "raises-exception" in self.tags
+    def ways(self) -> list[str]:
+        """How it runs, as tags: it may end with an error, which is then its output, or it does not run."""
+        return sorted(self.tags & {"raises-exception", "skip-execution"})
 
     @property
     def is_folded(self) -> bool:

@@ -53,7 +53,7 @@ def digest(module: Module, project: Project, extra: str = "") -> str:
     def work() -> str:
         chapter = module.chapter
         own = [
-            f"{cell.kind}{' raises' * cell.raises}{_quiet(chapter.source(cell, nodes))}\n{bare(nodes)}"
+            f"{cell.kind}{' '.join(['', *cell.ways])}{_quiet(chapter.source(cell, nodes))}\n{bare(nodes)}"
             for cell, nodes in chapter.pieces()
         ]
         asked = sorted(expressions(chapter, str(module.path)))

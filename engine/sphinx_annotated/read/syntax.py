@@ -51,6 +51,8 @@ def syntax_tree(text: str, path: str) -> ast.Module:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", None) or str(error)
         fix = _newer("".join(split_lines(text)[line - 1 : line]))
+        if "unicodeescape" in reason:
+            fix = 'Put an r before the quotes: r"""'
         message = f"this is not Python: {reason}. {fix or 'Correct the line.'}"
         raise ChapterError(path, line, message) from None
 

@@ -90,7 +90,7 @@ def run(
     )
     for piece, (cell, _) in zip(notebook.cells[1:], job.chapter.pieces(), strict=False):
         piece.metadata["cell"] = cell.line
-        piece.metadata["tags"] = ["raises-exception"] if cell.raises else []
+        piece.metadata["tags"] = cell.ways
     started = [0]
     groups: set[int | None] = set()
 

@@ -71,6 +71,18 @@ FILES = {
         """
         x = 1
     ''',
+    "formulas.py": r'''
+        r"""# Formulas
+
+        - In an item
+          $$
+          a
+          $$
+          and $$ \beta $$.
+        - $$\text{A\small{B}}, \mbox{C \tiny D}$$
+        """
+        x = 1
+    ''',
     "twice.py": '"""# One\n\nText.\n"""\n\nx = 1\n\n# # Two\n#\n# More.\ny = 2\n',
 }
 
@@ -120,6 +132,19 @@ def test_boxes_of_mkdocs_are_boxes_on_the_page_and_quotes_in_the_notebook(
     for line in ("> **A *FAQ* of", "> A size $d_k$", "> f(__x__)", "> > Inner words."):
         assert line in text
     assert "> After" not in text and "{admonition}" not in text
+
+
+def test_formulas_in_items_are_formulas(built: Built) -> None:
+    page = built.page("formulas").partition('role="main">')[2]
+    found = re.findall(
+        r'<div class="math[^>]*>\s*\\\[\s*(.*?)\s*\\\]</div>', page, re.DOTALL
+    )
+    assert found[:2] == ["a", r"\beta"] and len(found) == 3 and "$" not in page
+
+
+def test_a_size_in_the_text_of_a_formula_is_around_it(built: Built) -> None:
+    page = built.page("formulas")
+    assert r"\text{A}{\small\text{B}}, \mbox{C }{\tiny\mbox{D}}" in page
 
 
 def test_a_license_above_the_docstring_is_on_the_page(built: Built) -> None:

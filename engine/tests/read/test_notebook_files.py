@@ -104,6 +104,12 @@ TAGS = """
 
     # %%
     secret + 1
+
+    # %% tags=["skip-execution"]
+    secret = 0
+
+    # %%
+    secret - 1
 """
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>'
 
@@ -112,7 +118,12 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>'
 def built(shelf: New) -> Built:
     files = {"values.py": VALUES, "training.py": TRAINING}
     files |= {"markup.py": MARKUP, "tags.py": TAGS, "drawn.svg": SVG}
-    return shelf(files).well_built()
+    return shelf(files).well_built("-q")
+
+
+@pytest.mark.slow
+def test_a_quiet_build_that_executes_says_nothing(built: Built) -> None:
+    assert built.log == ""
 
 
 @pytest.mark.slow
@@ -145,6 +156,7 @@ def test_tags_of_cells_are_obeyed(built: Built) -> None:
     assert "x = 2 ZeroDivisionError" in text and "x 1" in text
     assert "Code, 2 lines y = 5 y 5" in text or "5 Code, 2 lines y = 5 y" in text
     assert "secret = 41" not in text and "secret + 1 42" in text
+    assert "secret = 0" in text and "secret - 1 40" in text
     assert "z = 7777 z" in text and "z 7777" not in text
 
 

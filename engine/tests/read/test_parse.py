@@ -466,6 +466,13 @@ def test_syntax_of_a_newer_python_is_named_with_its_version(
         parse(text, "b.py")
 
 
+def test_an_escape_that_is_no_character_is_an_error_that_says_how_to_write_it() -> None:
+    with pytest.raises(
+        ChapterError, match=r'b\.py:1: .* Put an r before the quotes: r"""'
+    ):
+        parse('"""The matrix \\xi."""\n', "b.py")
+
+
 @pytest.mark.parametrize("text", ["type = (\n", "x = d['t'\n", "def f(:\n"])
 def test_other_invalid_python_names_no_version(text: str) -> None:
     with pytest.raises(ChapterError, match="this is not Python") as found:

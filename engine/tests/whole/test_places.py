@@ -55,6 +55,20 @@ FILES = {
                 """
     ''',
 }
+FILES["parts/args.py"] = '''
+    """Arguments."""
+
+    __docformat__ = "google"
+
+
+    def f(x, y):
+        """Return nothing.
+
+        Args:
+            x: A number.
+            y: Another, as in `a paper`_.
+        """
+'''
 FAULT = """
 def setup(app):
     from docutils import nodes
@@ -96,7 +110,7 @@ def setup(app):
 
 @pytest.fixture(scope="module")
 def built(shelf: New) -> Built:
-    index = "# B\n\n```{toctree}\nparts/__init__\nparts/layer\n```\n"
+    index = "# B\n\n```{toctree}\nparts/__init__\nparts/layer\nparts/args\n```\n"
     book = shelf({"index.md": index, **FILES})
     book.edit("conf.py", '"**/__init__.py", ', "")
     book.configure("annotated_execute = []\n")
@@ -121,6 +135,10 @@ def test_a_link_that_leads_nowhere_is_text_with_a_warning(built: Built) -> None:
     assert "Nothing and no place" in words(page)
     assert re.search(r"__init__\.py:\d+: WARNING: .*gone/index\.html", built.log)
     assert re.search(r"__init__\.py:\d+: WARNING: .*no place #nothing", built.log)
+
+
+def test_a_message_about_a_parameter_names_its_line(built: Built) -> None:
+    assert re.search(r"args\.py:11: ERROR: Unknown target name", built.log)
 
 
 def test_the_summary_of_front_matter_is_below_the_title(built: Built) -> None:

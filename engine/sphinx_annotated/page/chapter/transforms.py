@@ -13,7 +13,10 @@ from sphinx_annotated.page.directives.exercises import solution
 from sphinx_annotated.page.directives.folding import fold
 from sphinx_annotated.page.html.boxes import is_row, parts
 
-TEXT = re.compile(r"\\text\{((?:[^{}]|\{[^{}]*\})*)\}")
+# Texts of formulas, in which MathJax reads no commands.
+TEXT = re.compile(
+    r"\\(?P<name>text(?:rm|it|bf|sf|tt|normal|up)?|mbox|hbox)\{(?:[^{}]|\{[^{}]*\})*\}"
+)
 SIZES = "tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge"
 SIZED = re.compile(rf"\\({SIZES})(?![A-Za-z])\s*(?:\{{([^{{}}]*)\}}|([^{{}}\\]*))")
 
@@ -84,7 +87,8 @@ class Sizes(SphinxTransform):
 
 def _sized(text: re.Match[str]) -> str:
     """Return ``\\text{A}{\\small\\text{B}}`` for ``\\text{A\\small{B}}``."""
+    name = rf"\{text['name']}"
     made = SIZED.sub(
-        lambda m: rf"}}{{\{m[1]}\text{{{m[2] or m[3] or ''}}}}}\text{{", text[0]
+        lambda m: rf"}}{{\{m[1]}{name}{{{m[2] or m[3] or ''}}}}}{name}{{", text[0]
     )
-    return made if made == text[0] else made.replace(r"\text{}", "")
+    return made if made == text[0] else made.replace(f"{name}{{}}", "")

@@ -454,6 +454,8 @@ def _item(field: _Field) -> nodes.list_item:
     """Return a parameter or result: its name, its type, and what it is."""
     head, type_ = nodes.paragraph(), field.type
     first = field.body[0] if field.body else None
+    if first is not None:  # for messages about what is in it
+        head.source, head.line = first.source, first.line
     if not field.name and type_ and isinstance(first, nodes.paragraph):
         # A result with a name, as NumPy's have: the name, its type, and what it is.
         name, *words = first.children
