@@ -129,12 +129,14 @@ def moment(day: str) -> str:
 def older(version: str, newest: str, _: Callable[[str], str]) -> str:
     """Return what a page of an older release says, in the page's language."""
     says = _("This is the book as of version {}.").format(version)
-    return f'{says} <a href="{newest}">{_("Read the newest version")}</a>'
+    newer = _("Read the newest version")
+    return f'{says} <a href="{newest}">{newer}</a>'
 
 
 def kept(address: str, _: Callable[[str], str]) -> str:
     """Return what the page of changes says below a release that the site keeps."""
-    return f'<a href="{address}">{_("Read the book as of this version")}</a>'
+    says = _("Read the book as of this version")
+    return f'<a href="{address}">{says}</a>'
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
