@@ -340,7 +340,7 @@ class CachedSlidingAttention(CachedAttention):
 
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, key, value = super().project(x, y)
-        seen = self.window + x.size(1) - 1
+        seen = int(self.window) + x.size(1) - 1
         return query, key[:, -seen:], value[:, -seen:]
 
     def forward(self, x: Tensor, *others: Any, **named: Any) -> Any:

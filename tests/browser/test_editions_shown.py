@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 from visits import Visitor, answers, barriers, resized, settle, weights
 
 LOCALE = ROOT / "book" / "locale"
-FOUND = "Search finished, found ${resultCount} page(s) matching the search query."
+FOUND = "Search finished, found ${resultCount} pages matching the search query."
 HEAVIEST = "ja/labml_primer/compared/t5"
 # Their first hits are the terms of the glossary, by their own names and by the English ones.
 TERMS = ("depthwise convolution", "residual stream", "layer normalization")

@@ -83,7 +83,7 @@ def test_the_names_in_the_workflows_are_those_of_their_jobs_steps_and_matrices()
         ("matrix.torch", "matrix.torhc", "library: no matrix.torhc"),
         ("steps.deployment.", "steps.deploy.", "publish: no steps.deploy"),
         ("needs: [style", "needs: [stile", "publish: no job stile"),
-        ("if: github.", "if: gihtub.", "publish: no context gihtub"),
+        ("if: github.", "if: gihtub.", "check: no context gihtub"),
     ):
         assert right in text
         assert problems(text.replace(right, wrong, 1)) == [said]

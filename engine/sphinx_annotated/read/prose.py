@@ -87,6 +87,7 @@ DELIMITERS = re.compile(r" *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$")
 MARGIN = re.compile(r"[\s>]*(?:(?:[-+*]|\d+[.)]) +)?\|?")
 BAR = re.compile(r"(?<!\\)\|")
 OF_WORD = re.compile(r"[A-Za-z0-9_)\]}]")
+NOTE = re.compile(r"\[\^[^\]\s]+\]")
 
 
 def as_typed(text: str) -> str:
@@ -408,7 +409,7 @@ def _escape_directive(lines: list[str], token: Token, first: int, last: int) -> 
         return
     if directive[1] in TITLED:
         head, title = lines[first].split("}", 1)
-        lines[first] = f"{head}}}{_inline(title)}"
+        lines[first] = f"{head}}}{_inline(title, lines)}"
     first += 1
     while first < last and OPTION.match(lines[first]):
         first += 1
@@ -426,11 +427,11 @@ def _escape_lines(lines: list[str], first: int, last: int) -> None:
     if LABEL.match(own[0]) and len(own) == 1:
         return
     if not any(DEFINITION.match(line) for line in own):
-        lines[first:last] = _inline("\n".join(own)).split("\n")
+        lines[first:last] = _inline("\n".join(own), lines).split("\n")
         return
     for at, line in enumerate(own, first):
         if not _defines(line, lines):
-            line = _inline(line)
+            line = _inline(line, lines)
             lines[at] = f"\\{line}" if DEFINITION.match(line) else line
 
 
@@ -442,8 +443,8 @@ def _defines(line: str, lines: list[str]) -> bool:
     return sum(f"[{match[1]}]".lower() in each.lower() for each in lines) > 1
 
 
-def _inline(text: str) -> str:
-    """Escape what is not markup in a paragraph, a heading or a cell of a table."""
+def _inline(text: str, lines: list[str]) -> str:
+    """Escape what is not markup in a paragraph, a heading or a cell of a table, one of these lines."""
     pieces = list(_pieces(text))
     meant = _emphasis(text, [p for p in pieces if p[0] == "stars"])
     out, at = "", 0
@@ -456,7 +457,7 @@ def _inline(text: str) -> str:
         elif kind == "line":
             inside = _word(text, start - 1) and _word(text, end)
             piece = piece if inside else piece.replace("_", r"\_")
-        elif kind == "sign":
+        elif kind == "sign" or (kind == "note" and not _noted(piece, lines)):
             piece = f"\\{piece}"
         out += piece
         at = end
@@ -483,9 +484,17 @@ def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
                 at = formula.end()
             else:
                 yield "sign", start, at
+        elif kind == "bracket" and (note := NOTE.match(text, start)):
+            at = note.end()
+            yield "note", start, at
         elif kind == "bracket" and _called(text, start):
             yield "sign", start, at
             at = text.index("](", start) + 2
+
+
+def _noted(reference: str, lines: list[str]) -> bool:
+    """Return whether one of the lines is the footnote of this reference, or its beginning."""
+    return any(line.lstrip(" >").startswith(f"{reference}:") for line in lines)
 
 
 def _escapes(text: str, match: re.Match[str]) -> bool:

@@ -44,8 +44,9 @@ class Sheet(SphinxPostTransform):
 
     def run(self, **kwargs: Any) -> None:
         for rubric in self.document.findall(nodes.rubric):
-            if rubric.get("level") == 1:  # a page has one title
-                rubric["level"] = 2
+            if level := rubric.get("level"):
+                # A page has one title. Sphinx calls it otherwise than MyST-Parser.
+                rubric["level"] = rubric["heading-level"] = max(level, 2)
         for page, rows in self._pages():
             sections = [s for s in page.findall(nodes.section) if _page(s) is page]
             for section in sections:
