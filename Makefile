@@ -20,7 +20,7 @@ book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings a
 serve: $(READY)  ## serve the site on localhost:8000; the open page follows each save
 	@$(RUN) book/tools/serve.py $(PORT)
 
-test: $(READY)  ## every promise once, on the book as it is built now: up to 20 minutes on two cores
+test: $(READY)  ## every promise once, on the book as it is built now: up to 25 minutes on two cores
 	@$(RUN) book/tools/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10 -m "not nightly"
 
