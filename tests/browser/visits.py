@@ -3,7 +3,7 @@
 import gzip
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -39,6 +39,17 @@ def answers(page: Page, words: str) -> list[str]:
     return [
         hit.get_attribute("href") or "" for hit in hits.locator("[role=option]").all()
     ]
+
+
+def missed(page: Page, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    """The look-ups whose place is not among the first three. Without a place, nothing is to be found."""
+    first = {words: answers(page, words)[:3] for words in wanted}
+    return {
+        words: first[words]
+        for words, places in wanted.items()
+        if not any(url.endswith(places) for url in first[words])
+        and (places or first[words])
+    }
 
 
 class Quiet(SimpleHTTPRequestHandler):
