@@ -8,10 +8,11 @@ Environment: ``BROWSER_TESTS=required`` makes a missing Chromium a failure.
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from built_book import PAGES, Site, built, page_by_page
@@ -156,39 +157,58 @@ def reading(
 # -- what was measured in one visit ----------------------------------------------------------
 
 
+def once(visit: Callable[..., Measures]) -> Callable[..., Measures]:
+    """Remember what a visit measured, or the error it ended with: no test tries it again."""
+
+    @cache
+    def ended(*asked: Any) -> Measures | Error | TimeoutError:
+        try:
+            return visit(*asked)
+        except (Error, TimeoutError) as error:
+            return error
+
+    def remembered(*asked: Any) -> Measures:
+        found = ended(*asked)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return remembered
+
+
 @pytest.fixture(scope="session")
 def look(chromium: Browser, site: Site, pytestconfig: pytest.Config) -> Looker:
     """``look("book/pages/index", 390, "dark")``: all that is measured on a page."""
     by_day = "not nightly" in pytestconfig.getoption("markexpr")
 
-    @cache
-    def once(page: str, width: int, theme: str) -> Measures:
+    @once
+    def visited(page: str, width: int, theme: str) -> Measures:
         with visits(chromium, site) as visit:
             full = page in KINDS or not by_day
             return measured(visit(page, width, theme), page, full)
 
-    return once
+    return visited
 
 
 @pytest.fixture(scope="session")
 def bare(chromium: Browser, site: Site) -> Reader:
     """``bare("book/pages/index")``: what is measured on a page without scripts."""
 
-    @cache
-    def once(page: str) -> Measures:
+    @once
+    def visited(page: str) -> Measures:
         with visits(chromium, site) as visit:
             return without_scripts(visit(page, scripts=False))
 
-    return once
+    return visited
 
 
 @pytest.fixture(scope="session")
 def use(chromium: Browser, site: Site) -> Reader:
     """``use("labml_primer/primer/primer")``: what a chapter gives whoever copies from it."""
 
-    @cache
-    def once(chapter: str) -> Measures:
+    @once
+    def visited(chapter: str) -> Measures:
         with visits(chromium, site) as visit:
             return used(visit(chapter))
 
-    return once
+    return visited
