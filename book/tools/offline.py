@@ -39,7 +39,7 @@ SERVED = re.compile(  # preloading and policies need an origin, and files have n
     r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
 )
 LOCALE = ROOT / "book" / "locale"
-LANGUAGE = re.compile(r'<a class="topbar__language".*?</a>\n?', re.DOTALL)
+LANGUAGE = re.compile(r'<a class="language".*?</a>\n?', re.DOTALL)
 ALTERNATES = re.compile(  # the feed and the page as Markdown
     r'<link rel="alternate"[^>]*>\n?|<a href="[^"]*\.html\.md">[^<]*</a>'
 )

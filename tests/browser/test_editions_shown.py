@@ -55,10 +55,10 @@ def test_the_switch_leads_to_the_same_page_in_the_other_language(
     visit: Visitor,
 ) -> None:
     opened = visit("labml_primer/transformer/decoder").page
-    opened.locator(".topbar__language[lang=ja]").click()
+    opened.locator(".topbar .language[lang=ja]").click()
     opened.wait_for_url("**/ja/labml_primer/transformer/decoder.html*")
     expect(opened.locator("html")).to_have_attribute("lang", "ja")
-    opened.locator(".topbar__language[lang=en]").click()
+    opened.locator(".topbar .language[lang=en]").click()
     expect(opened.locator("html")).to_have_attribute("lang", "en")
 
 

@@ -18,7 +18,7 @@
   dark.addEventListener("change", () => { if (!forced && !recall("theme")) root.dataset.theme = dark.matches ? "dark" : "light"; });
 
   // The same place of the page in another language: the section or definition at the top of the window.
-  for (const link of $$(".topbar__language")) link.addEventListener("click", () => {
+  for (const link of $$(".language")) link.addEventListener("click", () => {
     const places = $$("#main :is(h2, h3, h4, section, .def)[id]").filter(place => place.checkVisibility?.() ?? true);
     const above = places.filter(place => place.getBoundingClientRect().top < innerHeight / 3 && scrollY > 0).at(-1);
     link.hash = above ? above.id : location.hash;
