@@ -133,6 +133,11 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
     Return the mean cross-entropy over `windows`, `[batch, seq + 1]`. Every character except the first of its
     window is predicted from those before it. The model maps tokens `[batch, seq]` to logits
     `[batch, seq, vocab_size]`.
+
+    :::{deviation} the Transformer's paper, section 5.4
+    It trains with label smoothing of 0.1: the target gets 0.9 of the probability, and all tokens share the
+    rest. Here the target gets all of it, as in the measure of a model, its perplexity.
+    :::
     """
     logits = model(windows[:, :-1])
     # Half precision has too few digits for a sum of exponentials, so use single precision at least.
