@@ -13,6 +13,7 @@ The steps themselves are in ``steps.py``.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +66,23 @@ DIRECTIVES: dict[str, type[SphinxDirective]] = {
 
 
 def configure(app: Sphinx, config: Any) -> None:
-    """Let MyST-NB read ``.py`` files, and add the engine's script to the site."""
+    """Let MyST-NB read ``.py`` files."""
     config.nb_custom_formats = {
         **config.nb_custom_formats,
         ".py": "sphinx_annotated.steps.read_notebook",
     }
     config.nb_render_markdown_format = "myst"  # in outputs, as in prose
     config.nb_merge_streams = False  # site_notebook.py does, around figures
-    static = str(Path(__file__).parent / "static")
-    config.html_static_path = [*config.html_static_path, static]
 
 
 def style(app: Sphinx) -> None:
-    """Add the base style, unless the theme styles chapters itself."""
+    """Bring the engine's files into the site, and add the base style, unless the theme styles chapters itself.
+
+    ``html_static_path`` is subject to the book's ``exclude_patterns``, and ``".*/**"`` means all of it.
+    """
+    if app.builder.format == "html":
+        static = Path(__file__).parent / "static"
+        shutil.copytree(static, Path(app.outdir, "_static"), dirs_exist_ok=True)
     theme = getattr(app.builder, "theme", None)
     if theme and not theme.get_options({}).get("title_block"):
         app.add_css_file("annotated.css")

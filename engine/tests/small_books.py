@@ -55,7 +55,7 @@ import sys
 sys.path.insert(0, {engine!r})
 project = "Fixture"
 extensions = ["sphinx_annotated"]
-exclude_patterns = ["_build", "conf.py", "**/__init__.py", "lib", "tests"]
+exclude_patterns = [".*/**", "_build", "conf.py", "**/__init__.py", "lib", "tests"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_dmath_double_inline = True
 annotated_workers = 2

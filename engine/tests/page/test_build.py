@@ -223,6 +223,15 @@ def test_an_output_is_in_the_row_of_its_code(
     assert page.count(output) == row.count(output)
 
 
+def test_the_files_that_a_page_asks_for_are_in_the_site_whatever_the_book_excludes(
+    built: Built,
+) -> None:
+    asked = re.findall(r'(?:src|href)="(_[^"?]+)', built.page("one"))
+    assert {"_static/annotated.js", "_static/annotated.css"} <= set(asked)
+    site = built.root / "_build/html"
+    assert [name for name in asked if not (site / unescape(name)).is_file()] == []
+
+
 def test_every_line_of_code_is_shown_once_with_its_number_and_anchor(
     built: Built,
 ) -> None:
