@@ -23,40 +23,47 @@ from sphinx_annotated.page.directives.pictures import light
 
 STYLE = Path(__file__).with_name("epub.css")
 THEME = Path(__file__).parents[1] / "theme" / "static"
-FONTS = ("serif.woff2", "serif-i.woff2")  # the places of words in figures are for them
+FONTS = ("serif.woff2", "serif-i.woff2")  # which the words in figures are placed for
 DROPPED = (
     "noscript, form, button, input, select, textarea, canvas, label, fieldset, [hidden], "
-    ".katex-html, .inlay, .linenos, .picture-foot, .own, .live-load, .live-status, "
-    ".plot:has(+ .plot-narrow)"
+    ".katex-html, .inlay, .linenos, .picture-foot, .own, .individuals, .live-load, "
+    ".live-status, .plot:has(+ .plot-narrow)"
 )
-GONE = ("download", "role", "tabindex")
+UNWRAPPED = "span:not([id], [lang], .glue), a.lno:not([id]), semantics"
 SERIALIZE = """html => new XMLSerializer().serializeToString(
     new DOMParser().parseFromString(html, "text/html").body.firstElementChild)"""
 CONTAINER = """<?xml version="1.0" encoding="utf-8"?>
 <container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
 <rootfile full-path="book/package.opf" media-type="application/oebps-package+xml"/>
 </rootfiles></container>"""
-ACCESS = {
-    "accessMode": ["textual", "visual"],
-    "accessModeSufficient": ["textual,visual", "textual"],
-    "accessibilityFeature": [
-        *("MathML", "alternativeText", "longDescription", "structuralNavigation"),
-        *("tableOfContents", "displayTransformability"),
-    ],
-    "accessibilityHazard": ["none"],
-}
+ACCESS = (
+    ("accessMode", "textual"),
+    ("accessMode", "visual"),
+    ("accessModeSufficient", "textual,visual"),
+    ("accessibilityFeature", "MathML"),
+    ("accessibilityFeature", "alternativeText"),
+    ("accessibilityFeature", "structuralNavigation"),
+    ("accessibilityFeature", "tableOfContents"),
+    ("accessibilityHazard", "none"),
+)
 
 
 def epub(site: Path, docnames: list[str], book: Title, browser: Browser) -> bytes:
     """Bind these pages of a site, with a title page and a table of contents."""
-    pages = read(site, docnames, book.address, browser)
     files: dict[str, str | bytes] = {
-        "nav.xhtml": document(book, book.contents, "".join(_contents(book, pages))),
-        "title.xhtml": document(book, book.title, _title(book)),
-        **{page.name: document(book, page.title, page.html) for page in pages},
         "style.css": style(),
         **{name: (THEME / name).read_bytes() for name in FONTS},
     }
+    pages = read(site, docnames, book.address, browser, files)
+    where = escape(book.address)
+    title = (
+        f"<h1>{escape(book.title)}</h1><p>{escape(book.summary)}</p><p>{escape(book.author)}, "
+        f'{escape(book.date)}</p><p><a href="{where}">{where}</a></p>'
+    )
+    files["title.xhtml"] = document(book, book.title, title)
+    files["nav.xhtml"] = document(book, book.contents, "".join(contents(book, pages)))
+    for page in pages:
+        files[page.name] = document(book, page.title, page.html)
     target = BytesIO()
     with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
         zipped.writestr("mimetype", "application/epub+zip", ZIP_STORED)
@@ -77,10 +84,16 @@ def style() -> str:
 # -- pages of the site become pages of the EPUB ---------------------------------------------
 
 
-def read(site: Path, docnames: list[str], address: str, browser: Browser) -> list[Page]:
-    """Read pages of the site. Links lead to each other, and else to the site's address."""
-    trees = {docname: parsed(site, docname) for docname in docnames}
-    mains = {docname: reduced(soup) for docname, soup in trees.items()}
+def read(
+    site: Path,
+    docnames: list[str],
+    address: str,
+    browser: Browser,
+    files: dict[str, str | bytes],
+) -> list[Page]:
+    """Read pages of the site, and add their images to the files."""
+    soups = {docname: parsed(site, docname) for docname in docnames}
+    mains = {docname: reduced(soup) for docname, soup in soups.items()}
     ids = {
         docname: {str(each["id"]) for each in main.select("[id]")}
         for docname, main in mains.items()
@@ -90,6 +103,10 @@ def read(site: Path, docnames: list[str], address: str, browser: Browser) -> lis
         for link in main.select("a[href]"):
             link["href"] = _link(docname, str(link["href"]), ids, address)
             wanted.add(link["href"])
+        for image in main.select("img"):
+            path = urljoin(f"{docname}.html", str(image["src"]))
+            image["src"] = path.replace("/", ".")
+            files[image["src"]] = (site / path).read_bytes()
     tab = browser.new_page()
     pages = []
     for docname, main in mains.items():
@@ -97,28 +114,26 @@ def read(site: Path, docnames: list[str], address: str, browser: Browser) -> lis
         for line in main.select("pre [id]"):
             if f"{name}#{quote(str(line['id']))}" not in wanted:
                 line.unwrap()
-        part, number = part_and_number(trees[docname])
         title = main.select_one("h1")
         assert title, f"{docname} has no title"
         sections = [(anchor(each), each.get_text()) for each in main.select("h2")]
         xhtml = tab.evaluate(SERIALIZE, str(main))
+        part, number = part_and_number(soups[docname])
         pages.append(Page(name, part, number, title.get_text(), sections, xhtml, []))
     tab.close()
     return pages
 
 
 def reduced(soup: BeautifulSoup) -> Tag:
-    """Return what a page says, without what needs the site, in elements that every reader has."""
+    """Return what a page says, without what needs the site, in elements that every e-reader has."""
     main = soup.select_one("main")
     assert main
     for element in main.select(DROPPED):
         element.decompose()
-    for link in main.select("a.lno"):
-        del link["href"]
-    for span in main.select(
-        "span:not([id], [lang], .glue), a.lno:not([id]), semantics"
-    ):
-        span.unwrap()
+    for line in main.select("a.lno"):
+        del line["href"]
+    for element in main.select(UNWRAPPED):
+        element.unwrap()
     for tex in main.select("annotation"):
         formula = tex.find_parent("math")
         assert formula
@@ -138,7 +153,7 @@ def reduced(soup: BeautifulSoup) -> Tag:
         else:
             element.attrs.pop("style", None)
         for name in list(element.attrs):
-            if name.startswith("data-") or name in GONE:
+            if name.startswith("data-") or name in ("download", "role", "tabindex"):
                 del element[name]
     return main
 
@@ -148,20 +163,21 @@ def _name(docname: str) -> str:
 
 
 def _link(docname: str, link: str, ids: dict[str, set[str]], address: str) -> str:
-    """Return a link's target: a place or a page of the EPUB, or else its address."""
+    """Return a link's target: a page of the EPUB or a place there, and else its address."""
     target, fragment = urldefrag(urljoin(f"{docname}.html", link))
     page, place = target.removesuffix(".html"), unquote(fragment)
     if urlsplit(target).scheme:
         return link
-    if page not in ids:
-        return urljoin(address, target) + (f"#{fragment}" if fragment else "")
-    return _name(page) + (f"#{quote(place)}" if place in ids[page] else "")
+    end = f"#{quote(place)}" if place else ""
+    inside = page in ids and (not place or place in ids[page])
+    return (_name(page) if inside else urljoin(address, target)) + end
 
 
-# -- the pages around them --------------------------------------------------------------------
+# -- the files around them --------------------------------------------------------------------
 
 
 def document(book: Title, title: str, body: str) -> str:
+    """Return a file of XHTML."""
     language = f'lang="{book.tag}" xml:lang="{book.tag}"'
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE html>
@@ -171,27 +187,20 @@ def document(book: Title, title: str, body: str) -> str:
 """
 
 
-def _title(book: Title) -> str:
-    where = escape(book.address)
-    return (
-        f"<h1>{escape(book.title)}</h1><p>{escape(book.summary)}</p><p>{escape(book.author)}, "
-        f'{escape(book.date)}</p><p><a href="{where}">{where}</a></p>'
-    )
-
-
-def _contents(book: Title, pages: list[Page]) -> Iterator[str]:
+def contents(book: Title, pages: list[Page]) -> Iterator[str]:
+    """Yield the table of contents: parts, pages, sections."""
     yield f'<nav epub:type="toc"><h1>{escape(book.contents)}</h1><ol>'
     for part, inside in groupby(pages, lambda page: page.part):
         yield f"<li><span>{escape(part)}</span><ol>"
         for page in inside:
-            title = f"{page.number} {page.title}".strip()
-            yield f'<li><a href="{page.name}">{escape(title)}</a>'
-            sections = [
+            sections = "".join(
                 f'<li><a href="{page.name}#{quote(name)}">{escape(words.strip())}</a></li>'
                 for name, words in page.sections
                 if name
-            ]
-            yield f"<ol>{''.join(sections)}</ol></li>" if sections else "</li>"
+            )
+            title = escape(f"{page.number} {page.title}".strip())
+            inner = f"<ol>{sections}</ol>" if sections else ""
+            yield f'<li><a href="{page.name}">{title}</a>{inner}</li>'
         yield "</ol></li>"
     yield "</ol></nav>"
 
@@ -199,42 +208,37 @@ def _contents(book: Title, pages: list[Page]) -> Iterator[str]:
 def package(book: Title, files: dict[str, str | bytes]) -> str:
     """Return the package document: what the book is, its files, and the order of its pages."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    identifier = uuid5(NAMESPACE_URL, f"{book.address}{book.language}").urn
-    order = ["title.xhtml", *(name for name in files if name.endswith(".xhtml"))]
-    items = "\n".join(_item(name, content) for name, content in files.items())
-    refs = "".join(f'<itemref idref="{name}"/>' for name in dict.fromkeys(order))
     access = "".join(
-        f'<meta property="schema:{name}">{value}</meta>'
-        for name, values in ACCESS.items()
-        for value in values
+        f'<meta property="schema:{name}">{value}</meta>' for name, value in ACCESS
+    )
+    items = "\n".join(_item(name, str(content)) for name, content in files.items())
+    order = "".join(
+        f'<itemref idref="{name}"/>' for name in files if name.endswith(".xhtml")
     )
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id">
 <metadata xmlns:dc="http://purl.org/dc/elements/1.1/">
-<dc:identifier id="id">{identifier}</dc:identifier>
+<dc:identifier id="id">{uuid5(NAMESPACE_URL, book.address + book.language).urn}</dc:identifier>
 <dc:title>{escape(book.title)}</dc:title>
 <dc:creator>{escape(book.author)}</dc:creator>
 <dc:language>{book.tag}</dc:language>
 <dc:date>{now[:10]}</dc:date>
 <dc:description>{escape(book.summary)}</dc:description>
 <dc:source>{escape(book.address)}</dc:source>
-<meta property="dcterms:modified">{now}</meta>
-{access}
+<meta property="dcterms:modified">{now}</meta>{access}
 </metadata>
 <manifest>
 {items}
 </manifest>
-<spine>{refs}</spine>
+<spine>{order}</spine>
 </package>
 """
 
 
-def _item(name: str, content: str | bytes) -> str:
-    kinds = {"xhtml": "application/xhtml+xml", "woff2": "font/woff2"}
-    kind = kinds.get(name.rpartition(".")[2]) or guess_type(name)[0]
-    has = {"nav": name == "nav.xhtml"}
-    if isinstance(content, str) and name.endswith(".xhtml"):
-        has |= {"mathml": "<math" in content, "svg": "<svg" in content}
+def _item(name: str, text: str) -> str:
+    kinds = {".xhtml": "application/xhtml+xml", ".woff2": "font/woff2"}
+    kind = kinds.get(Path(name).suffix) or guess_type(name)[0]
+    has = {"mathml": "<math" in text, "svg": "<svg" in text, "nav": name == "nav.xhtml"}
     properties = " ".join(each for each, there in has.items() if there)
     given = f' properties="{properties}"' if properties else ""
     return f'<item id="{name}" href="{name}" media-type="{kind}"{given}/>'
