@@ -132,6 +132,8 @@ def reduced(soup: BeautifulSoup) -> Tag:
         element.decompose()
     for line in main.select("a.lno"):
         del line["href"]
+    for line in main.select(".ln--add, .ln--del"):
+        line.name = "ins" if "ln--add" in line["class"] else "del"
     for element in main.select(UNWRAPPED):
         element.unwrap()
     for tex in main.select("annotation"):
