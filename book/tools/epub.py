@@ -140,7 +140,7 @@ def reduced(soup: BeautifulSoup) -> Tag:
         formula = tex.find_parent("math")
         assert formula
         formula["alttext"] = tex.extract().get_text()
-    for word in main.select(":is(mi, mn, mo, mtext):has(> *)"):  # KaTeX's \\bmod
+    for word in main.select(":is(mi, mn, mo, mtext):has(> *)"):  # KaTeX's \bmod
         word.string = word.get_text()
     for element in main.select("details, summary"):
         element["class"] = [*element.get_attribute_list("class", []), element.name]
