@@ -18,7 +18,7 @@ from playwright.sync_api import Browser
 
 ATTENTION = "labml_primer/transformer/attention"
 NOTATION = "book/pages/notation"
-WRITE = "book/pages/write"
+INDIVIDUALS = "book/pages/individuals"  # its form and its plot need a script
 CHECK = Path("/usr/share/java/epubcheck.jar")  # of Debian's package
 EDITIONS = [
     "",
@@ -44,7 +44,7 @@ def bound(
 @pytest.fixture(scope="session")
 def files(site: Site, chromium: Browser) -> Files:
     """Three pages of the book, bound as the whole of it is."""
-    content = bound(site, [ATTENTION, NOTATION, WRITE], chromium)
+    content = bound(site, [ATTENTION, NOTATION, INDIVIDUALS], chromium)
     with ZipFile(BytesIO(content)) as zipped:
         assert zipped.infolist()[0].filename == "mimetype"
         return {name: zipped.read(name) for name in zipped.namelist()}
@@ -64,6 +64,13 @@ def page_of(files: Files, page: str) -> Tag:
     main = BeautifulSoup(text, "html.parser").select_one("main")
     assert main
     return main
+
+
+def words(page: Tag) -> list[str]:
+    """The text of paragraphs, without formulas."""
+    for formula in page.select(".katex, math"):
+        formula.decompose()
+    return [each.get_text() for each in page.select("section p")]
 
 
 def values(page: ElementTree.Element, *names: str) -> Iterator[str]:
@@ -130,7 +137,8 @@ def test_the_epub_has_each_formula_of_a_page_once_and_its_tex(
         ]
         assert len(here) == len(there) > 50
         assert [each["alttext"] for each in there] == tex
-        assert not page_of(files, page).select(".katex-html, annotation")
+    site_page = BeautifulSoup(site.text(NOTATION), "html.parser")
+    assert words(page_of(files, NOTATION)) == words(site_page)
 
 
 def test_the_epub_has_the_code_and_the_pictures_of_a_page(
