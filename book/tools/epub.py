@@ -105,8 +105,8 @@ def read(
             wanted.add(link["href"])
         for image in main.select("img"):
             path = urljoin(f"{docname}.html", str(image["src"]))
-            image["src"] = path.replace("/", ".")
-            files[image["src"]] = (site / path).read_bytes()
+            image["src"] = name = path.replace("/", ".")
+            files[name] = (site / path).read_bytes()
     tab = browser.new_page()
     pages = []
     for docname, main in mains.items():
@@ -143,7 +143,8 @@ def reduced(soup: BeautifulSoup) -> Tag:
     for word in main.select(":is(mi, mn, mo, mtext):has(> *)"):  # KaTeX's \bmod
         word.string = word.get_text()
     for element in main.select("details, summary"):
-        element["class"] = [*element.get_attribute_list("class", []), element.name]
+        classes = [*element.get_attribute_list("class"), element.name]
+        element["class"] = " ".join(classes)
         element.name = "div"
         element.attrs.pop("open", None)
     for pre in main.select("pre"):
