@@ -3,8 +3,8 @@ r"""
 
 Do the factors of the paper's Table 4 hold at {value}`millions` million parameters?
 
-With a learned table of positions, about: Primer-EZ needs {value}`in_time["primer-ez"]` times less time. But
-there no model knows what counts know.
+About, with a learned table of positions: Primer-EZ needs {value}`in_time["primer-ez"]` times less time. But
+none of these models has learned what counts know.
 
 Source: {cite:t}`so2021primer`, Table 4.
 """
