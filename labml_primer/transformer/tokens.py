@@ -31,6 +31,7 @@ from itertools import pairwise
 
 Pair = tuple[int, int]
 
+
 def pretokens(text: str) -> list[str]:
     """
     ## First, words

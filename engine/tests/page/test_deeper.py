@@ -84,7 +84,9 @@ def wrong(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
     headless = ONE.replace("# ## By how much?", "# By how much?")
     page = "# Page\n\n:::{deeper}\nWords.\n:::\n"
     linked = ONE.replace("*measured*", "[measured](https://example.org)")
-    double = ONE.replace("# A first note.", "# A first note.\n        #\n        # ## Next")
+    double = ONE.replace(
+        "# A first note.", "# A first note.\n        #\n        # ## Next"
+    )
     assert linked != ONE != double
     files = {"one.py": headless, "two.py": linked, "three.py": double, "page.md": page}
     return shelf(files).build("-W", "--keep-going")
