@@ -114,7 +114,7 @@ if __name__ == "__main__":
     # ## With rotary positions
     #
     # The same models with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords: how far each ends below the Transformer. What a convolution gains falls most, and the Evolved
+    # subwords: how far each ends below the Transformer. The gain of a convolution falls most, and the Evolved
     # Transformer, which has convolutions and no square, no longer gains anything. Transformer++ ends as low
     # as both Primers by character, and above them on subwords.
     rotary, subwords = (

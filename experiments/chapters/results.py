@@ -83,8 +83,8 @@ if __name__ == "__main__":
     # ({doc}`/labml_primer/training/counting`).
     #
     # - *Over the Transformer*, the lead is shown in two of these rows, on code and on characters. On
-    #   subwords, farthest beyond the counts, it is as large as its limit. (*Annealed* runs end with a learning
-    #   rate of zero.)
+    #   subwords, farthest beyond the counts, it is as large as its limit. (*Annealed* runs end with a
+    #   learning rate of zero.)
     # - *Over Transformer++*, it is shown only in the mean of the three.
     # - *The rule.* A difference counts if its interval excludes zero. The interval is wide enough for all
     #   {value}`comparisons` comparisons of this page together ({doc}`method`). "Times less" is what the
