@@ -263,7 +263,7 @@ class Growing:
     ## A tensor that grows
 
     :::{deeper}
-    Appending a token must not copy all earlier ones.
+    The memory for keys and values.
     :::
 
     Store the keys or values of the tokens so far, `[batch, seq, ...]`. The buffer doubles when it is full, so
