@@ -105,7 +105,7 @@ def seed_of_step(seed: int, step: int) -> int:
     32 bits that PyTorch's generator uses allow.
     """
     seed, step = index(seed), index(step)  # also NumPy's integers, and no floats
-    if 0 <= seed < 4294 and 0 <= step < 1_000_003:
+    if 0 <= seed < 4294 and 0 <= step < 1_000_003:  # all different, below 2**32
         return seed * 1_000_003 + step
     digest = sha256(f"{seed} {step}".encode()).digest()
     return int.from_bytes(digest[:4])

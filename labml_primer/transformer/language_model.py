@@ -186,8 +186,8 @@ if __name__ == "__main__":
     #
     # The row $e$ of the token just read is still a part of the residual stream at the end, so $z$ may point
     # in its direction. Then its logit $e \cdot z$ is large: the norm makes $\lVert z \rVert = \sqrt{d}$, and
-    # if the components of $e$ have standard deviation $\sigma$, then $\lVert e \rVert \approx
-    # \sigma\sqrt{d}$, so the logit can be as large as $\sigma d$.
+    # components of $e$ with standard deviation $\sigma$ make $\lVert e \rVert \approx \sigma\sqrt{d}$. So the
+    # logit can be as large as $\sigma d$.
     #
     # The table has the loss for three sizes $\sigma$. At 1 it is far too high, because almost every
     # prediction is the token just read. At 0.02 it is close to $\log V$.

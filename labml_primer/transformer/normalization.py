@@ -470,8 +470,8 @@ if __name__ == "__main__":
             f"The unigram guess has {unigram:.2f}",
         )
     )
-    # With these initial weights, post-norm's gradients are nearly even at the start (the folded section
-    # above), so uneven gradients cannot be the whole explanation. {cite:t}`liu2020understanding` reach the
+    # With these initial weights, post-norm's gradients are nearly even at the start (*Gradients before the
+    # first step*), so uneven gradients cannot be the whole explanation. {cite:t}`liu2020understanding` reach the
     # same conclusion. They find that in post-norm each sub-layer contributes more to the output, so a small
     # change of all weights changes the output more. And Adam's first steps have full size, however small the
     # gradient. This is one small model in a short run, but {cite:t}`xiong2020layer` saw the same in
