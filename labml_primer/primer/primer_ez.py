@@ -189,8 +189,8 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
     The projection mixes channels at each position, then the convolution mixes positions in each channel. A
     {term}`separable convolution` has the reverse order, which the paper found less effective (appendix A.6;
-    {doc}`primer` has the layer). According to the paper (section 3), the nearest earlier layer has that order:
-    "Convolutional Attention", for example in CvT, a model of images {cite:p}`wu2021cvt`.
+    {doc}`primer` has the layer). According to the paper (section 3), the nearest earlier layer has that
+    order: "Convolutional Attention", for example in CvT, a model of images {cite:p}`wu2021cvt`.
 
     :::{deviation} the paper's released code
     There the scores are not divided by $\sqrt{d_k}$. Instead, the weights of the queries' projection start

@@ -255,7 +255,7 @@ if __name__ == "__main__":
     #
     # A model has many heads in many blocks, and other layers that depend on past tokens: its positions, and
     # in later chapters convolutions. `cached(model)` gives each of them a memory of this kind, in a copy of
-    # any finished model. The next sections say how; no later chapter needs them.
+    # any finished model. The next sections say how.
 
 
 class Growing:

@@ -471,10 +471,10 @@ if __name__ == "__main__":
         )
     )
     # With these initial weights, post-norm's gradients are nearly even at the start (*Gradients before the
-    # first step*), so uneven gradients cannot be the whole explanation. {cite:t}`liu2020understanding` reach the
-    # same conclusion. They find that in post-norm each sub-layer contributes more to the output, so a small
-    # change of all weights changes the output more. And Adam's first steps have full size, however small the
-    # gradient. This is one small model in a short run, but {cite:t}`xiong2020layer` saw the same in
+    # first step*), so uneven gradients cannot be the whole explanation. {cite:t}`liu2020understanding` reach
+    # the same conclusion. They find that in post-norm each sub-layer contributes more to the output, so a
+    # small change of all weights changes the output more. And Adam's first steps have full size, however
+    # small the gradient. This is one small model in a short run, but {cite:t}`xiong2020layer` saw the same in
     # translation.
 
 
