@@ -242,8 +242,8 @@ if __name__ == "__main__":
     rows = [
         [
             f"Primer-EZ is {printed['primer-ez']} times faster (Table 4)",
-            "with rotary positions it saves less compute than the upper end of that; with "
-            "a learned table, as much",
+            "with rotary positions it saves less compute than the upper end of that; "
+            "with a learned table, as much",
         ],
         [
             f"and Transformer++ {printed['pp']} times: less (Table 4)",
