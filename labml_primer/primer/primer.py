@@ -63,7 +63,8 @@ class SeparableConvolutionAttention(MultiHeadAttention):
     r"""
     ## The other order: a separable convolution
 
-    Should the convolution come before the projection, or after it? A {term}`separable convolution` is a
+    This layer is not a part of Primer; the paper compares MDHA with it. Should the convolution come before
+    the projection, or after it? A {term}`separable convolution` is a
     {term}`depthwise convolution` first and mixes the channels afterwards. With $\ast$ for the former:
 
     $$\begin{aligned}
@@ -492,6 +493,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## Parameters, compared with the paper
+    #
+    # :::{deeper}
+    # The size of the paper's vocabulary, and how its runs computed queries, follow from its counts.
+    # :::
     #
     # The paper does not state the size of its vocabulary, but it can be computed from its largest model in
     # section 4.1, with 385 million parameters. Its 12 layers of width 1024 have feed-forward layers 12 times

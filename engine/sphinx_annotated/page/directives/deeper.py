@@ -19,6 +19,10 @@ MISPLACED = (
     "deeper: it folds the section that it is in, so it stands below the heading of a section, in the "
     "same note. Move it there."
 )
+SECOND = (
+    "deeper: the next section starts in the same note, and would be folded too. Leave a line empty, "
+    "without #, above its heading."
+)
 
 
 class deeper(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
@@ -56,6 +60,15 @@ def is_misplaced(row: Row, prose: nodes.Element) -> bool:
     heading = row.heading
     starts = heading is not None and len(heading[1]) > 1
     return next(prose.findall(deeper), None) is not None and not starts
+
+
+def folds_another(row: Row, prose: nodes.Element) -> bool:
+    """Return whether a row folds a section, and has the heading of the next one in its note."""
+    heading = row.heading
+    if heading is None or next(prose.findall(deeper), None) is None:
+        return False
+    level = len(heading[1])
+    return any(n.get("level", level + 1) <= level for n in prose.findall(nodes.rubric))
 
 
 def _opened(node: deeper_section) -> str:
