@@ -552,7 +552,7 @@ if __name__ == "__main__":
     # library of the search. With one $W$, both have about as many; that fits section 4.3, which used T5 and
     # gives 537 million for all its models. Neither explains why Table 4 has 36 million for Primer and
     # Primer-EZ in T5, one more than for the Transformer.
-    #
+
     # ## What does each change contribute?
     #
     # {doc}`/experiments/chapters/parts` repeats the paper's ablation (Figure 26) with several seeds: each

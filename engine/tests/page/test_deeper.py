@@ -80,13 +80,11 @@ def test_the_notebook_has_a_deeper_section_whole(built: Built) -> None:
 
 @pytest.fixture(scope="module")
 def wrong(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    """Without a heading, opened by a link, with the next section in its note, and no chapter."""
+    """Without a heading, opened by a link, with the next section in a note, and no chapter."""
     headless = ONE.replace("# ## By how much?", "# By how much?")
     page = "# Page\n\n:::{deeper}\nWords.\n:::\n"
     linked = ONE.replace("*measured*", "[measured](https://example.org)")
-    double = ONE.replace(
-        "# A first note.", "# A first note.\n        #\n        # ## Next"
-    )
+    double = ONE.replace("page.\n", "page.\n        #\n        # ## Next\n")
     assert linked != ONE != double
     files = {"one.py": headless, "two.py": linked, "three.py": double, "page.md": page}
     return shelf(files).build("-W", "--keep-going")

@@ -10,12 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx_annotated.page.build.book import is_below
 from sphinx_annotated.page.build.state import page_of
 from sphinx_annotated.page.chapter.ties import tied
-from sphinx_annotated.page.directives.deeper import (
-    MISPLACED,
-    SECOND,
-    folds_another,
-    is_misplaced,
-)
+from sphinx_annotated.page.directives.deeper import MISPLACED, is_misplaced
 from sphinx_annotated.page.directives.deviations import deviation
 from sphinx_annotated.page.directives.exercises import exercise, folded, solution
 from sphinx_annotated.page.directives.folding import fold, own, remark, summary
@@ -45,8 +40,6 @@ class AnnotatedRow(SphinxDirective):
         self.state.nested_parse(self.content, self.content_offset, prose)
         if is_misplaced(row, prose):
             raise self.error(MISPLACED)
-        if folds_another(row, prose):
-            raise self.error(SECOND)
         tied(prose)
         flagged = any(True for _ in prose.findall(deviation))
         shown = self._part(row, folds, hidden=False)

@@ -20,7 +20,7 @@ MISPLACED = (
     "same note. Move it there."
 )
 SECOND = (
-    "deeper: the next section starts in the same note, and would be folded too. Leave a line empty, "
+    "deeper: the next section starts in a note of this one, and would be folded too. Leave a line empty, "
     "without #, above its heading."
 )
 
@@ -60,15 +60,6 @@ def is_misplaced(row: Row, prose: nodes.Element) -> bool:
     heading = row.heading
     starts = heading is not None and len(heading[1]) > 1
     return next(prose.findall(deeper), None) is not None and not starts
-
-
-def folds_another(row: Row, prose: nodes.Element) -> bool:
-    """Return whether a row folds a section, and has the heading of the next one in its note."""
-    heading = row.heading
-    if heading is None or next(prose.findall(deeper), None) is None:
-        return False
-    level = len(heading[1])
-    return any(n.get("level", level + 1) <= level for n in prose.findall(nodes.rubric))
 
 
 def _opened(node: deeper_section) -> str:
