@@ -35,7 +35,8 @@ def loss_at(run: Measured, budget: float, cost: str) -> float:
     Each point of a curve is the end of a shorter run, because the learning rate falls without knowing
     when a run will end. Outside the evaluated budgets the loss is infinite.
     """
-    spent, loss = run[cost], run["loss"]
+    spent: list[float] = run[cost]
+    loss: list[float] = run["loss"]
     if not spent[0] <= budget <= spent[-1]:
         return math.inf
     i = max(1, bisect_left(spent, budget))

@@ -249,7 +249,11 @@ class Collector:
         alias = next(alias for alias in node.names if bound(alias) == name)
         if getattr(node, "module", "") != "__future__":
             one = _single(node, alias)
-            self.imports[ast.unparse(one)] = one
+            # Of two ways to import the same, the first. One of several modules of a package is needed itself.
+            own = isinstance(node, ast.Import) and not alias.asname
+            self.imports.setdefault(
+                ast.unparse(one) if own else meaning(node, alias), one
+            )
             self._mean(module, node, name, meaning(node, alias))
         return meaning(node, alias)
 
@@ -427,10 +431,17 @@ def _single(statement: Import, alias: ast.alias) -> ast.stmt:
 def meaning(statement: Import, alias: ast.alias) -> str:
     """Return the meaning that an import gives a name, as text.
 
-    ``import a.b`` and ``import a.c`` give ``a`` the same meaning.
+    ``import a.b`` and ``import a.c`` give ``a`` the same meaning, and ``import a.b as c`` gives ``c``
+    that of ``from a import b as c``.
     """
     if isinstance(statement, ast.Import) and not alias.asname:
         return f"import {bound(alias)}"
+    package, _, name = alias.name.rpartition(".")
+    if isinstance(statement, ast.Import) and package:
+        statement = ast.ImportFrom(package, [], 0)
+        alias = ast.alias(name, alias.asname)
+    if alias.name == alias.asname:
+        alias = ast.alias(alias.name)
     return ast.unparse(_single(statement, alias))
 
 

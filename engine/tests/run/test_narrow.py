@@ -146,7 +146,7 @@ def test_a_figure_whose_words_would_lie_on_each_other_has_none() -> None:
     figure = Figure(figsize=(7, 2.6), layout="constrained")
     axes = figure.subplots()
     for x in range(12):
-        axes.text(x, 0.5, "a few words", ha="center", fontsize=6)
+        axes.text(x, 0.5, "a few words", ha="center")
     axes.set_xlim(-1, 12)
     assert narrow(shown(figure)) is None
 

@@ -223,6 +223,35 @@ def test_several_modules_of_one_package_are_imported(
     assert run(source)["g"]()[0] == "/"  # type: ignore[operator]
 
 
+def test_two_ways_to_import_the_same_are_one_import(
+    collect: Callable[..., str],
+) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                import os.path as paths
+                import json as json
+                from pkg.two import f
+
+
+                def g():
+                    return f(), paths.sep, json
+            """,
+            "pkg/two.py": """
+                import json
+                from os import path as paths
+
+
+                def f():
+                    return paths.sep, json
+            """,
+        },
+        "g",
+    )
+    assert run(source)["g"]()[1] == "/"  # type: ignore[operator]
+    assert source.count("import") == 2
+
+
 def test_annotations_run_without_a_future_import(
     collect: Callable[..., str],
 ) -> None:

@@ -17,6 +17,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 LOCK = ENGINE / "tests" / "walk_through.lock"
 PAGES = 65
 ANCHOR = re.compile(r'<a id="(\w+)"></a>')
+# What a module has and its page does not show: targets of links, tags, keys and titles of front matter (which
+# headings have, too), what makes a string raw, and the line above a demonstration.
+UNSEEN = re.compile(
+    r'(?m)\]\([^)\n]*\)|</?\w[^>\n]*>|^(title|redirect): .*|^summary:|\br(?=""")|^if __name__ == .*'
+)
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +107,17 @@ def test_title_and_summary_of_front_matter_are_the_pages(
 def test_every_formula_is_one(pages: dict[Path, str]) -> None:
     for path, page in pages.items():
         code = r"(?s)<pre.*?</pre>|<code.*?</code>|<(span|div) class=\"(amsmath )?math.*?</\1>"
-        main = page.partition('role="main">')[2].partition('"sphinxsidebar"')[0]
-        assert "$" not in re.sub(code, "", main), path
+        assert "$" not in re.sub(code, "", main_of(page)), path
+
+
+def test_no_word_is_lost(pages: dict[Path, str]) -> None:
+    count = 0
+    for path, page in pages.items():
+        text = UNSEEN.sub(" ", path.read_text("utf-8"))
+        words = Counter(re.findall(r"\w+", text))
+        count += words.total()
+        assert not words - Counter(shown(main_of(page)).split()), path
+    assert count > 48_000
 
 
 def test_images_of_other_sites_are_links(pages: dict[Path, str]) -> None:
@@ -112,6 +126,11 @@ def test_images_of_other_sites_are_links(pages: dict[Path, str]) -> None:
         for page in pages.values()
     )
     assert badges == 13 and not any('<img src="http' in page for page in pages.values())
+
+
+def main_of(page: str) -> str:
+    """The page without what is around its text."""
+    return page.partition('role="main">')[2].partition('"sphinxsidebar"')[0]
 
 
 def shown(page: str) -> str:
