@@ -37,7 +37,7 @@ lint: $(READY)  ## style, imports, types and workflows
 check: lint  ## style, types, and the tests nearest to what you changed: one minute on two cores
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -p changed -m "not slow and not browser and not nightly"
 
-offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
+offline: book  ## the whole book as one PDF, as an EPUB and as an archive, into the site (by Chromium)
 	@$(RUN) book/tools/offline.py $(if $(STRICT),--strict)
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
 

@@ -7,13 +7,12 @@ same models in other libraries.
 A model that learns in fewer steps gains nothing if each step takes that much longer. How long does a step of
 Primer-EZ take, compared with the Transformer's? And how do other libraries compare?
 
-In short: on {value}`machines`, a training step of the plain Primer-EZ takes {value}`over("plain")` times as
-long as the Transformer's, with hand-written gradients {value}`over("faster")` times, and compiled
-{value}`over("compiled")` times. With a learned table of positions, that is little compared with the steps
+In short: on {value}`machines`, a training step of the plain Primer-EZ takes up to {value}`at_most("plain")`
+longer than the Transformer's, with hand-written gradients up to {value}`at_most("faster")`, and compiled up
+to {value}`at_most("compiled")`. With a learned table of positions, that is little compared with the steps
 that it saves. With rotary positions, in short runs on characters, it saves fewer steps, and the slower steps
 of the plain code may use up most of that saving ({doc}`/experiments/chapters/results`). Primer-EZ also
-generates fewer tokens per second at every size measured. Each range is over nine pairs of width and length,
-on each processor that is named.
+generates fewer tokens per second at every size measured.
 
 Other processors give other ratios. The records are in `benchmarks/results`, and `make benchmarks` makes them
 again, or adds those of another processor. {doc}`/experiments/chapters/method` explains the timing in turns.

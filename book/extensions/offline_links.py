@@ -1,4 +1,4 @@
-"""Links on the welcome page to the book as a PDF and as an archive, if `make offline` has written them."""
+"""Links on the welcome page to the book as a PDF, an EPUB and an archive, if `make offline` has made them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ from sphinx.environment import BuildEnvironment
 from sphinx.locale import _
 
 FOLDER = "downloads"  # of the site
-KINDS = {".pdf": "one PDF", ".zip": "an archive to read offline"}
+KINDS = {
+    ".epub": "an EPUB for e-readers",
+    ".pdf": "one PDF",
+    ".zip": "an archive to read offline",
+}
 
 
 def _kinds() -> list[str]:
     """Name the words that are looked up elsewhere, for those who extract messages."""
-    return [_("one PDF"), _("an archive to read offline"), _("Contents")]
+    return [
+        _("an EPUB for e-readers"),
+        _("one PDF"),
+        _("an archive to read offline"),
+        _("Contents"),
+    ]
 
 
 def found(site: Path) -> list[dict[str, str]]:

@@ -168,7 +168,7 @@ def foot(
     app.left_out += len(links) - len(foot)  # type: ignore[attr-defined]
     context["foot"] = foot
     facts = [_("Version {}").format(number), *([change.last] if change else [])]
-    context["foot_facts"] = ", ".join(facts)
+    context["foot_facts"] = " · ".join(facts)
 
 
 def with_reports(

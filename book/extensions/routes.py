@@ -177,7 +177,7 @@ class Fill(SphinxPostTransform):
                 f"{self.env.doc2path(self.env.docname)}:{line}: there is no route {name}, only {known}."
             )
         whole = duration(sum(map(self._minutes, routes[name])))
-        shown = nodes.paragraph("", f"{whole}: ", classes=["stops"])
+        shown = nodes.paragraph("", _("{}: {}").format(whole, ""), classes=["stops"])
         entries = state_of(self.env).contents
         for at, docname in enumerate(routes[name]):
             link = link_to(self.app, entries, self.env.docname, docname)

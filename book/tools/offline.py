@@ -1,6 +1,6 @@
-"""`make offline`: write a PDF of the book, and an archive that opens from disk.
+"""`make offline`: write a PDF and an EPUB of the book, and an archive that opens from disk.
 
-Both go into the site's `downloads`. The next build links them from the welcome page. Editions in other
+They go into the site's `downloads`. The next build links them from the welcome page. Editions in other
 languages that the site has get their own, the PDF only if the machine has a font for the language; with
 STRICT=1 that is an error.
 """
@@ -26,10 +26,11 @@ from build import EDITIONS  # noqa: E402
 from chromium import launched  # noqa: E402
 from editions.catalogues import Language, languages, read  # noqa: E402
 from editions.compiled import shared  # noqa: E402
+from epub import epub  # noqa: E402
 from offline_links import FOLDER, found  # noqa: E402
 from online import moved  # noqa: E402
-from pdf import pdf, title_page  # noqa: E402
-from playwright.sync_api import Browser, sync_playwright  # noqa: E402
+from pdf import Title, pdf, title_page  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 # Pagefind needs a server; the search page does not. The others are for a site.
@@ -49,7 +50,7 @@ DOWNLOADS = re.compile(r'<p class="downloads">.*?</p>\n?', re.DOTALL)
 
 
 def write(strict: bool) -> None:
-    """Make both from the built site. If it is strict, a language without a font ends it before it begins."""
+    """Make all from the built site. If it is strict, a language without a font ends it before it begins."""
     editions = [each for each in languages(LOCALE) if (SITE / each.code).is_dir()]
     printed = [each for each in editions if _can_be_printed(each)]
     if strict and printed != editions:
@@ -67,12 +68,16 @@ def write(strict: bool) -> None:
         browser = launched(playwright)
         content = pdf(SITE, pages, title, browser)
         (folder / f"{name}.pdf").write_bytes(content)
+        (folder / f"{name}.epub").write_bytes(epub(SITE, pages, title, browser))
         for language in editions:
             own = EDITIONS / language.code / FOLDER  # from where the build brings it
             own.mkdir(exist_ok=True)
             archive(SITE, own / f"{name}-{language.code}.zip", language.code)
+            title, own_pages = edition(language, toc["root"], pages, config)
+            content = epub(SITE, own_pages, title, browser)
+            (own / f"{name}-{language.code}.epub").write_bytes(content)
             if language in printed:
-                content = edition(language, toc["root"], pages, config, browser)
+                content = pdf(SITE, own_pages, title, browser)
                 (own / f"{name}-{language.code}.pdf").write_bytes(content)
         browser.close()
     print(f"{time.monotonic() - start:.0f} s. In {folder}:")
@@ -81,18 +86,14 @@ def write(strict: bool) -> None:
 
 
 def edition(
-    language: Language,
-    welcome: str,
-    pages: list[str],
-    config: dict[str, Any],
-    browser: Browser,
-) -> bytes:
-    """Print the edition of the book in a language."""
+    language: Language, welcome: str, pages: list[str], config: dict[str, Any]
+) -> tuple[Title, list[str]]:
+    """Return the title page and the pages of the edition in a language."""
     words = {m.english: m.text for m in read(language.path("words")) if m.shown}
     contents = words.get("Contents", "Contents")
     code = language.code
     title = title_page(SITE, f"{code}/{welcome}", config, code, contents)
-    return pdf(SITE, [f"{code}/{page}" for page in pages], title, browser)
+    return title, [f"{code}/{page}" for page in pages]
 
 
 def _can_be_printed(language: Language) -> bool:

@@ -42,6 +42,11 @@ class Title:
     language: str = "en"
     contents: str = "Contents"
 
+    @property
+    def tag(self) -> str:
+        """The language, as documents name it."""
+        return self.language.replace("_", "-")
+
 
 @dataclass(frozen=True)
 class Page:
@@ -142,26 +147,22 @@ def anchors_of(docname: str, soup: BeautifulSoup) -> set[str]:
 
 def prepared(docname: str, soup: BeautifulSoup, anchors: set[str]) -> Page:
     """Prepare a page for a document that has these anchors."""
-    main, here = (
-        soup.select_one("main"),
-        soup.select_one("#chapnav [aria-current=page]"),
-    )
+    main = soup.select_one("main")
     title = main.select_one("h1") if main else None
     assert main and title, f"{docname} has no title"
     for element in main.select("details"):
         element["open"] = ""
     _rename(main, docname, anchors)
-    caption = here.find_previous("p", class_="chapnav__part") if here else None
-    number = here.select_one(".num") if here else None
+    part, number = part_and_number(soup)
     return Page(
         name=_name(docname),
-        part=caption.get_text() if caption else "",
-        number=number.get_text() if number else "",
+        part=part,
+        number=number,
         title=title.get_text().strip(),
         sections=[
-            (_anchor(heading), heading.decode_contents())
+            (anchor(heading), heading.decode_contents())
             for heading in main.select("h2")
-            if _anchor(heading)
+            if anchor(heading)
         ],
         html=f'<div class="{_layout(main)}">{main}</div>',
         styles=[
@@ -169,6 +170,14 @@ def prepared(docname: str, soup: BeautifulSoup, anchors: set[str]) -> Page:
             for link in soup.select('link[rel="stylesheet"]')
         ],
     )
+
+
+def part_and_number(soup: BeautifulSoup) -> tuple[str, str]:
+    """Return the part of the book that a page is in, and its number, as the list of chapters has them."""
+    here = soup.select_one("#chapnav [aria-current=page]")
+    part = here.find_previous("p", class_="chapnav__part") if here else None
+    number = here.select_one(".num") if here else None
+    return part.get_text() if part else "", number.get_text() if number else ""
 
 
 def _layout(main: Tag) -> str:
@@ -210,7 +219,7 @@ def _link(docname: str, link: str, anchors: set[str]) -> str:
     return f"#{name}" if name in anchors else ""
 
 
-def _anchor(heading: Tag) -> str:
+def anchor(heading: Tag) -> str:
     """Return a heading's anchor: its own, or that of its section."""
     holder = heading if "id" in heading.attrs else heading.find_parent(id=True)
     return str(holder["id"]) if holder else ""
@@ -226,7 +235,7 @@ def document(book: Title, pages: list[Page], numbers: dict[str, int]) -> str:
         for page in pages
     )
     return f"""<!doctype html>
-<html lang="{book.language.replace("_", "-")}" data-theme="light">
+<html lang="{book.tag}" data-theme="light">
 <head><meta charset="utf-8"><title>{escape(book.title)}</title>{sheets}<style>{style}</style></head>
 <body>
 <section class="cover"><h1>{escape(book.title)}</h1><p>{escape(book.summary)}</p>

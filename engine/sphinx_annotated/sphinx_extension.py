@@ -76,7 +76,7 @@ def configure(app: Sphinx, config: Any) -> None:
 
 
 def style(app: Sphinx) -> None:
-    """Bring the engine's files into the site, and add the base style, unless the theme styles chapters itself.
+    """Bring the engine's files into the site, and add the base style if the theme does not style chapters.
 
     ``html_static_path`` is subject to the book's ``exclude_patterns``, and ``".*/**"`` means all of it.
     """

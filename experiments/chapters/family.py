@@ -99,7 +99,7 @@ if __name__ == "__main__":
     # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;
     # with rotary positions the order differs ({doc}`ours`). The Evolved Transformer has fewer blocks than the
     # others. At other sizes or on other hardware, the order may differ.
-    #
+
     # ## In short
     #
     # Every model is the Transformer with a part exchanged or added; Primer-EZ exchanges two. Except for the

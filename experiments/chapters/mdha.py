@@ -126,7 +126,7 @@ if __name__ == "__main__":
     #
     # *Rates.* Each model's was chosen with one seed; the limit does not include that. Losses with rotary
     # positions are those on the whole reported plays, those with a table on 64 windows of each.
-    #
+
     # ## In short
     #
     # - The convolution helps because it sees the tokens before, and values gain most from that.

@@ -170,7 +170,7 @@ if __name__ == "__main__":
     # The rule assumes the same noise for all models of a table. For a model whose seeds vary more than the
     # others', the limit is too small. Intervals cover seeds alone. They say nothing of other texts, of other
     # learning rates, or of the two plays on which a loss is measured.
-    #
+
     # ## The speed-up factor
     #
     # A {term}`speed-up factor` translates a difference into compute: how many times less of it a model needs

@@ -3,8 +3,8 @@ r"""
 
 Do the factors of the paper's Table 4 hold at {value}`millions` million parameters?
 
-With a learned table of positions, about: Primer-EZ needs {value}`in_time["primer-ez"]` times less time. But
-there no model knows what counts know.
+About, with a learned table of positions: Primer-EZ needs {value}`in_time["primer-ez"]` times less time. But
+none of these models has learned what counts know.
 
 Source: {cite:t}`so2021primer`, Table 4.
 """
@@ -114,7 +114,7 @@ if __name__ == "__main__":
     # ## With rotary positions
     #
     # The same models with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords: how far each ends below the Transformer. What a convolution gains falls most, and the Evolved
+    # subwords: how far each ends below the Transformer. The gain of a convolution falls most, and the Evolved
     # Transformer, which has convolutions and no square, no longer gains anything. Transformer++ ends as low
     # as both Primers by character, and above them on subwords.
     rotary, subwords = (

@@ -3,7 +3,7 @@ r"""
 
 Which of Primer's changes do the work, and is the squared ReLU the best activation function?
 
-With rotary positions, the squared ReLU alone is shown to help. With a learned table, {term}`MDHA` helps most.
+With rotary positions, only the squared ReLU is shown to help. With a learned table, {term}`MDHA` helps most.
 
 Source: {cite:t}`so2021primer`, section 3 and appendix A.7, Figures 5 and 26.
 """

@@ -3,7 +3,7 @@ r"""
 
 Do Primer-EZ's changes help other kinds of models, for which the search never tried them?
 
-A Switch Transformer yes, as in the paper. For Synthesizers, T5 and BERT's task, our runs do not decide.
+They help a Switch Transformer, as in the paper. For Synthesizers, T5 and BERT's task, our runs do not decide.
 
 Source: {cite:t}`so2021primer`, section 4.2, Tables 5 and 7.
 """

@@ -63,7 +63,8 @@ class SeparableConvolutionAttention(MultiHeadAttention):
     r"""
     ## The other order: a separable convolution
 
-    Should the convolution come before the projection, or after it? A {term}`separable convolution` is a
+    This layer is not a part of Primer; the paper compares MDHA with it. Should the convolution come before
+    the projection, or after it? A {term}`separable convolution` is a
     {term}`depthwise convolution` first and mixes the channels afterwards. With $\ast$ for the former:
 
     $$\begin{aligned}
@@ -493,6 +494,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Parameters, compared with the paper
     #
+    # :::{deeper}
+    # The size of the paper's vocabulary, and how its runs computed queries, follow from its counts.
+    # :::
+    #
     # The paper does not state the size of its vocabulary, but it can be computed from its largest model in
     # section 4.1, with 385 million parameters. Its 12 layers of width 1024 have feed-forward layers 12 times
     # as wide, so they have $12 \cdot (4 + 2 \cdot 12) \cdot 1024^2$ weights. The rest is the embedding table,
@@ -547,7 +552,7 @@ if __name__ == "__main__":
     # library of the search. With one $W$, both have about as many; that fits section 4.3, which used T5 and
     # gives 537 million for all its models. Neither explains why Table 4 has 36 million for Primer and
     # Primer-EZ in T5, one more than for the Transformer.
-    #
+
     # ## What does each change contribute?
     #
     # {doc}`/experiments/chapters/parts` repeats the paper's ablation (Figure 26) with several seeds: each

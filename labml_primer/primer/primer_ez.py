@@ -27,7 +27,7 @@ What our runs say at one million parameters: {doc}`/experiments/chapters/results
 :::
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, and released code (google-research, `primer/t5_models.py`);
-the annotated implementation of Primer-EZ by {cite:t}`jayasiri2020annotated`, below called the *walk-through*.
+the walk-through is that of {cite:t}`jayasiri2020annotated`.
 """
 
 import math
@@ -53,7 +53,8 @@ class SquaredReLU(nn.Module):
     for them. Powers of the ReLU, *rectified polynomials*, were studied before {cite:p}`krotov2016dense`. The
     paper believes that it is the first to show one to be useful in Transformers.
 
-    The paper (section 3) and the walk-through call it the most effective of Primer's changes. In our small
+    The paper (section 3) and the *walk-through*, an annotated implementation of Primer-EZ
+    {cite:p}`jayasiri2020annotated`, call it the most effective of Primer's changes. In our small
     runs this depends on the positions ({doc}`/experiments/chapters/parts`). *Why might the square help?*, at
     the end of this chapter, looks at it in a trained model.
 
@@ -188,10 +189,8 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
     The projection mixes channels at each position, then the convolution mixes positions in each channel. A
     {term}`separable convolution` has the reverse order, which the paper found less effective (appendix A.6;
-    {doc}`primer` has the layer). Its nearest kin, according to the paper (section 3), is a "Convolutional
-    Attention" with separable convolutions, which does not convolve each head by itself. One such layer is in
-    CvT, a model of images {cite:p}`wu2021cvt`: a depthwise convolution, then the projection, each for
-    queries, keys and values.
+    {doc}`primer` has the layer). According to the paper (section 3), the nearest earlier layer has that
+    order: "Convolutional Attention", for example in CvT, a model of images {cite:p}`wu2021cvt`.
 
     :::{deviation} the paper's released code
     There the scores are not divided by $\sqrt{d_k}$. Instead, the weights of the queries' projection start
@@ -366,8 +365,7 @@ if __name__ == "__main__":
     # reads them directly, while attention must first learn to find them. {doc}`/experiments/chapters/ours`
     # has longer runs with five seeds.
     #
-    # The paper reports factors from 1.75 to 2.34 for Primer-EZ on the task of its search, depending on code
-    # base and hardware (Table 4), and from 1.71 to 1.98 on more data with 110 million parameters (Table 5).
+    # The paper's 1.75 to 2.34 are for the task of its search and depend on code base and hardware (Table 4).
     # The often quoted 4.2 is for the whole Primer, with 537 million parameters (Table 1, section 4.3).
     #
     # ### A sample from each

@@ -18,12 +18,9 @@ The last three are from the annotated implementation of {cite:t}`jayasiri2020ann
 its per-head variation, its main class, and its shared variation. All three have a bias and PyTorch's
 initialization.
 
-In short: all four take about the same time. With a learned table of positions, any differences in loss are
-too small for our runs of three seeds each; with rotary positions, one kernel for everything is worse than one
-per channel shared by the heads, and no difference among the other three is shown
-({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the work in our
-runs with a learned table of positions, contrary to the paper; with rotary positions it does not
-({doc}`/experiments/chapters/parts`).
+In short: all four take about the same time. With a learned table of positions, our runs of three seeds each
+show no difference in loss; with rotary positions, one kernel for everything is worse than one per channel
+shared by the heads ({doc}`/experiments/chapters/mdha`).
 
 :::{picture} kernels
 :::
@@ -179,12 +176,6 @@ if __name__ == "__main__":
     plain = size(MultiHeadAttention)
     rows = [(name, f"{size(layer) - plain:,}") for name, layer in layers.items()]
     display(Table(("kernels", "parameters"), rows))
-    # ### Which is best?
-    #
-    # {doc}`/experiments/chapters/mdha` compares the four with three seeds each, and also other widths, biases
-    # and initial weights. With a learned table of positions, the four differ by less than such runs can show.
-    # With rotary positions, one kernel for everything is worse than one per channel shared by the heads.
-    #
     # ### Which of the two changes does the work?
     #
     # The walk-through and the paper (section 3) call the squared ReLU the more effective change. In our runs

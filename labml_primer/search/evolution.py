@@ -9,10 +9,7 @@ next, and for how long?
 In short: a {term}`population` of 100 programs is kept. The best of ten that are drawn at random becomes the
 parent of a new program, and the oldest program is removed. This is {term}`regularized evolution`. Training
 has four {term}`hurdles <hurdle>`. At each one, half of the programs are stopped, so most of them are trained
-for a small part of the time. According to the paper, hurdles make the search 6.2 times cheaper. It compares
-them (appendix A.3) with Successive Halving {cite:p}`jamieson2016nonstochastic` and Hyperband
-{cite:p}`li2018hyperband`, which stop the worse half of a population, too; but their population is fixed
-beforehand, and here it evolves.
+for a small part of the time. According to the paper, hurdles make the search 6.2 times cheaper.
 
 :::{picture} evolution
 :::
@@ -45,6 +42,9 @@ def shares(hurdles: int) -> tuple[float, ...]:
     $$\frac{2^k - 1}{2^{n+1} - 1}$$
 
     On average, a program is trained for $n + 1$ of the $2^{n+1} - 1$ units.
+
+    Successive Halving {cite:p}`jamieson2016nonstochastic` and Hyperband {cite:p}`li2018hyperband` also stop
+    the worse half of a population, but their population is fixed beforehand.
     """
     whole = 2 ** (hurdles + 1) - 1
     return tuple((2**k - 1) / whole for k in range(1, hurdles + 2))

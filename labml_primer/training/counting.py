@@ -15,11 +15,9 @@ few characters, and count what came next there. A model that looks at the last $
 {term}`n-gram` model. It needs no training and no GPU. The picture shows it for one character: what came after
 an "o" in a short text, and how that is mixed with how often each character occurs at all.
 
-This chapter counts the plays that all models of this book learn from. With the last {value}`strongest - 1`
-characters, the best counts predict plays that they have not seen with a loss of
-{value}`f"{yardstick[strongest]:.2f}"` nats per character. A neural network is worth its training only if it
-gets below the counts of the text that it has read. The figures of this book have their loss as a thin grey
-line.
+This chapter counts the plays that all models of this book learn from. One number, the loss, says how badly a
+model predicts plays that it has not seen. A neural network is worth its training only if its loss is below
+that of counting the text that it has read: a thin grey line in the figures of this book.
 
 :::{picture} counting
 :::
@@ -48,8 +46,8 @@ def probability(
 
     Take ten words, "to be or not to be that is the question". Which word comes after "be"? In this text it
     was "or" once and "that" once, so each could get probability 1/2. But then every other word would have
-    probability 0, only because the text is short. So the counts are mixed with those of a shorter context,
-    which has been seen more often:
+    probability 0, only because the text is short. So Witten and Bell mix the counts with those of a shorter
+    context, which has been seen more often:
 
     $$p(c \mid h) = \frac{C(hc) + T(h)\, p(c \mid h')}{C(h) + T(h)}$$
 
@@ -90,9 +88,10 @@ if __name__ == "__main__":
     # "be", "or" and "the". "the" never came after "be", and still has a probability. "question" is last, so
     # nothing came after it, and it predicts as the empty context does.
     #
-    # Why $T(h)$? A token that had not come after $h$ before did so $T(h)$ times. So something new came in
-    # $T(h)$ of $C(h) + T(h)$ events, and what is new is left to the shorter context. After "q" only few kinds
-    # of characters come, so the counts are trusted. After a space nearly all do.
+    # Why $T(h)$? It is how often a token came after $h$ for the first time. Count these as events of their
+    # own: something new came in $T(h)$ of $C(h) + T(h)$ events, and that share is left to the shorter
+    # context. After "q" only few kinds of characters come, so the counts are trusted. After a space nearly
+    # all do.
     from IPython.display import display
 
     from labml_primer.training.table import Table
@@ -322,7 +321,7 @@ def losses(counts: Counts, text: Tensor) -> Tensor:
     {term}`Perplexity` is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard
     to predict.
 
-    The first token of each piece is not predicted, because a neural network reads it and does not predict it.
+    The first token is left out, because a neural network reads it without predicting it.
     """
     return -counts.probabilities(text)[..., 1:].log().flatten(1).mean(dim=1)
 
@@ -509,10 +508,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## More text, longer contexts
     #
-    # How does the loss depend on the amount of text? The figure shows the loss of Kneser and Ney's counts of
-    # the first 10,000 characters, and of two to three times as many at each step, with a line for each order.
-    # From
-    # {value}`f"{amounts[2]:,}"` characters to all of them, the loss of the unigram falls by
+    # How does the loss depend on the amount of text? The figure shows it for the strongest counts, Kneser and
+    # Ney's: of the first 10,000 characters, and of two to three times as many at each step, with a line for
+    # each order. From {value}`f"{amounts[2]:,}"` characters to all of them, the loss of the unigram falls by
     # {value}`f"{fell[1]:.2f}"` nats, that of the bigram by {value}`f"{fell[2]:.2f}"` and that of the 6-gram
     # by {value}`f"{fell[6]:.2f}"`. So the more text, the more a longer context is worth.
     #

@@ -86,7 +86,7 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
 
     A window is used twice. Without its last character it is the input; without its first it is the *target*,
     the same text shifted by one: each position's target is the character that comes after it. So one window
-    has `seq` predictions to learn from.
+    has `seq` predictions to learn from. There are no epochs: some places are read again, and others never.
 
     The windows depend only on `seed` and `step`. Two models trained with the same seed read the same text in
     the same order, so they can be compared more precisely.
@@ -101,14 +101,11 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
 
 def seed_of_step(seed: int, step: int) -> int:
     """
-    Return the seed for what is random in one step of a run.
-
-    PyTorch's generator on the CPU uses 32 bits of a seed. So many are enough to keep the first 4,294 seeds
-    apart in runs of a million steps. Any other seed or step gets a *hash*, so that two steps agree by chance
-    only, with probability $2^{-32}$.
+    Return the seed for what is random in one step of a run: another one for each seed and step, as far as the
+    32 bits that PyTorch's generator uses allow.
     """
     seed, step = index(seed), index(step)  # also NumPy's integers, and no floats
-    if 0 <= seed < 4294 and 0 <= step < 1_000_003:
+    if 0 <= seed < 4294 and 0 <= step < 1_000_003:  # all different, below 2**32
         return seed * 1_000_003 + step
     digest = sha256(f"{seed} {step}".encode()).digest()
     return int.from_bytes(digest[:4])
@@ -231,10 +228,6 @@ if __name__ == "__main__":
         )
 
 
-VALIDATION_WINDOWS = 64
-"""The number of windows of the held-out plays that an evaluation reads."""
-
-
 def held_out_windows(text: Tensor, seq: int) -> Tensor:
     """
     ## Evaluation on held-out plays
@@ -252,6 +245,10 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
     with torch.device("cpu"):
         starts = torch.linspace(0, last, VALIDATION_WINDOWS).long().clamp(max=last)
         return text[starts[:, None] + torch.arange(seq + 1)]
+
+
+VALIDATION_WINDOWS = 64
+"""The number of windows of the held-out plays that an evaluation reads."""
 
 
 @torch.no_grad()
@@ -339,7 +336,7 @@ class History:
 
 @contextmanager
 def kept_in_error(history: History) -> Iterator[None]:
-    """Give what ends a block early an attribute `history`, so that nothing that was measured is lost."""
+    """If a run is interrupted, give the exception an attribute `history`, so that no measurement is lost."""
     try:
         yield
     except BaseException as stop:
@@ -366,8 +363,8 @@ def train(
 
     Train `model` in place to predict the next character, and return its history. `model` maps tokens
     `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at equal
-    intervals, the last time after the last step. `report` is then called with a line that says the step and
-    both losses; `report=print` shows it anywhere, also in a notebook or a pipe.
+    intervals, the last time after the last step. `report`, such as `print`, then gets a line with the step
+    and both losses.
 
     The result depends only on the model, the seed and the other arguments. The global random state of the CPU
     and of CUDA's GPUs does not affect it and is the same afterwards. A second call reads the same windows
@@ -556,9 +553,9 @@ if __name__ == "__main__":
     #
     # The {term}`random seed` of a run determines which windows it reads and which features {term}`dropout`
     # removes. (It does not determine the initial parameters, which are drawn earlier, when the model is
-    # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. From
-    # one run of each of two models, a smaller difference than this may be noise; several seeds, the same for
-    # both models, can show it.
+    # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. If
+    # one run of each of two models differs by less than this, it may be noise. Several seeds, the same for
+    # both models, can decide.
     for seed in (0, 0, 1, 2):
         history = train(
             new_table(), corpus, name="seed", steps=100, rate=0.1, seed=seed

@@ -178,9 +178,9 @@ def causal_mask(
     Return `[queries, keys]`, true where a query may attend to a key. A model that predicts the next token
     must not see it, so each position attends only to itself and to the positions before it.
 
-    The queries are at the *last* positions of the keys: query $i$ is at position
-    $i + \text{keys} - \text{queries}$. If there are as many queries as keys, the mask is the lower triangle.
-    If there is one query, it is a row of ones: the newest token may attend to everything.
+    If there are as many queries as keys, the mask is the lower triangle. A model that writes a text has fewer
+    queries ({doc}`generation`). They are at the *last* positions of the keys, so query $i$ is at position
+    $i + \text{keys} - \text{queries}$. A single query, of the newest token, may attend to everything.
 
     :::{picture} masks
     :::
@@ -219,6 +219,12 @@ if __name__ == "__main__":
         )
     )
 
+    # ## If every key is hidden
+    #
+    # :::{deeper}
+    # What softmax makes of a row of minus infinity, and which masks are refused.
+    # :::
+    #
     # If a sentence is all padding, a query may attend to no key. Minus infinity by itself gives `nan`. The
     # slides' $-10^9$ gives the mean over all masked keys, which is worse because it looks right. PyTorch's
     # own function has returned zeros since version 2.5, as ours does; before that it returned `nan`.
@@ -277,8 +283,8 @@ class MultiHeadAttention(nn.Module):
 
     The three matrices of a head are `[d_model, d_k]`, and $W^O$ is `[d_model, d_model]`. `x` and `y` are $X$
     and $Y$. With `y = x` this is {term}`self-attention`. If the queries come from one sequence and the keys
-    and values from another, it is {term}`cross-attention`: `x` is then the state of the {term}`decoder` and
-    `y` the output of the {term}`encoder`. All heads together cost about as much as one head of full width.
+    and values from another, it is {term}`cross-attention` ({doc}`decoder`). All heads together cost about as
+    much as one head of full width.
 
     :::{picture} heads
     :::
@@ -342,8 +348,7 @@ class MultiHeadAttention(nn.Module):
         # Move the heads next to the batch, `[batch, heads, seq, d_k]`, so that each head of each sentence is
         # a look-up of its own.
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
-        # If later keys are all there is to hide, PyTorch hides them itself. It takes the first query to be at
-        # the first key, so there must be as many queries as keys. Otherwise it needs a mask.
+        # If only later keys are hidden, and there are as many queries as keys, PyTorch needs no mask.
         if causal and (mask is not None or query.size(2) != key.size(2)):
             earlier = causal_mask(query.size(2), key.size(2), x.device)
             mask = earlier if mask is None else mask & earlier
@@ -552,5 +557,4 @@ if __name__ == "__main__":
 
     assert check_answer(solved, cases)
 
-    # To attention a sentence is a bag of words. The next chapter gives each word its place:
-    # {doc}`positional_encoding`.
+    # The next chapter gives each word its place: {doc}`positional_encoding`.

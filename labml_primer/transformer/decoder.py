@@ -260,8 +260,8 @@ if __name__ == "__main__":
     #
     # - A decoder block has causal self-attention, cross-attention to the encoder's output, and a feed-forward
     #   layer.
-    # - No output depends on a later target, so one forward pass trains all positions at once: teacher
-    #   forcing.
+    # - No output depends on later tokens of the target, so one forward pass trains all positions at once:
+    #   teacher forcing.
     # - Generation needs one forward pass per token.
     # - Padding at the end of a target needs no mask; padding of the source always does.
     #

@@ -9,8 +9,7 @@ A model computes with vectors, but text is made of symbols. How does a symbol be
 Cut the text into tokens: words, pieces of words, or characters ({doc}`tokens`). Number the $V$ different ones
 from 0 to $V - 1$, and give each a row of $d$ numbers (in the code `d_model`) in a matrix
 $E \in \mathbb{R}^{V \times d}$. A sentence of $L$ tokens with the numbers $x_1, \dots, x_L$ becomes a matrix
-of their rows, scaled by a constant, so that a token's vector is about as large as that of its position, which
-is added next:
+of their rows, times a constant that a section below explains:
 
 $$X = \sqrt{d} \begin{bmatrix} E[x_1] \\ \vdots \\ E[x_L] \end{bmatrix} \in \mathbb{R}^{L \times d}$$
 

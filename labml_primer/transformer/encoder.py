@@ -4,9 +4,9 @@ r"""
 A stack of blocks that reads a text: in each block, attention gathers information from all positions, and a
 feed-forward layer processes it.
 
-How can many such layers be stacked so that the network still trains? Each layer adds to its input instead of
-replacing it. A {term}`block` takes the vectors $X$ of a sequence and adds the result of attention, then that
-of the feed-forward layer, with a layer norm (LN, {doc}`normalization`) before each:
+How do attention, feed-forward layer and norm make a network that reads a text? A {term}`block` takes the
+vectors $X$ of a sequence and adds the result of attention to them, then that of the feed-forward layer, with
+a layer norm (LN, {doc}`normalization`) before each:
 
 $$
 \begin{aligned}
@@ -15,8 +15,8 @@ Z &= Y + \operatorname{FFN}(\operatorname{LN}(Y))
 \end{aligned}
 $$
 
-The sum that runs from the first block to the last is the {term}`residual stream`. Its shape,
-`[batch, seq, d_model]`, never changes, so any number of blocks can be stacked.
+The shape of the {term}`residual stream`, `[batch, seq, d_model]`, never changes, so any number of blocks can
+be stacked.
 
 An {term}`encoder` is not causal: the first word can attend to the last. That suits a text that is known in
 full, such as a sentence to translate. Generating text takes a {doc}`decoder`.
@@ -138,55 +138,6 @@ class Encoder(nn.Module):
             x = block(x, mask)
         x = self.norm(x)
         return x
-
-
-if __name__ == "__main__":
-    # ## Where the parameters are
-    #
-    # :::{deeper}
-    # A formula for the parameters of a block, and their number in the paper's base model.
-    # :::
-    #
-    # Attention has four square matrices, and the feed-forward layer two that are `d_ff / d_model` times as
-    # large. Each has a bias. A norm has a gain and a bias per feature:
-    #
-    # $$
-    # \begin{aligned}
-    # \text{attention} &= 4\,(d^2 + d) \\
-    # \text{feed-forward} &= 2\,d\,d_{\mathrm{ff}} + d_{\mathrm{ff}} + d \\
-    # \text{two norms} &= 4\,d
-    # \end{aligned}
-    # $$
-    #
-    # The paper's base model has $d = 512$ and $d_{\mathrm{ff}} = 2048$, in six layers. With the usual
-    # $d_{\mathrm{ff}} = 4d$, two thirds of a block are in its feed-forward layer.
-    from IPython.display import display
-
-    from labml_primer.training.table import Table
-
-    d, d_ff, layers = 512, 2048, 6
-    formula = {
-        "attention": 4 * (d**2 + d),
-        "attention_norm": 2 * d,
-        "feed_forward": 2 * d * d_ff + d_ff + d,
-        "feed_forward_norm": 2 * d,
-    }
-    # Tensors on the device `meta` have a shape but no data, so this takes no memory.
-    with torch.device("meta"):
-        base = Encoder(layers, d_model=d, heads=8, d_ff=d_ff)
-    counted = {
-        part: sum(w.numel() for w in base.blocks[0].get_submodule(part).parameters())
-        for part in formula
-    }
-    assert counted == formula
-    counted["the encoder"] = sum(w.numel() for w in base.parameters())
-    assert counted["the encoder"] == layers * sum(formula.values()) + 2 * d
-    display(
-        Table(
-            ["part", "parameters"],
-            [[part, f"{number:,}"] for part, number in counted.items()],
-        )
-    )
 
 
 if __name__ == "__main__":
@@ -345,6 +296,10 @@ if __name__ == "__main__":
     # Training makes the added vectors larger. The table has the sizes in the two-block model that sees
     # everything, before and after training. In the last column, the final norm has brought both back to about
     # one. Without it, the output layer would receive vectors whose size depends on depth, text and position.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
     torch.manual_seed(0)
     table = []
     for name, reader in (

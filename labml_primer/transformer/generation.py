@@ -170,8 +170,8 @@ def generate(
     {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
     `config.max_seq`. The `settings` are those of
     {py:func}`~labml_primer.transformer.generation.sample_token`: `temperature`, `top_k`, `top_p`, and
-    `generator`, which makes the text reproducible. Dropout is off during generation: the model is in
-    evaluation mode until the text is written, so other threads should use `generate_cached` meanwhile.
+    `generator`, which makes the text reproducible. The model is in evaluation mode, without
+    {term}`dropout`, until the text is written.
 
     If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Each
     step reads the whole text again, although only the last position is used. The rest of this chapter saves
@@ -254,13 +254,17 @@ if __name__ == "__main__":
     # smallest GPT-2, keep 18,432 numbers: 38 MB for a text of 1,024 tokens in half precision.
     #
     # A model has many heads in many blocks, and other layers that depend on past tokens: its positions, and
-    # in later chapters convolutions. The rest of this chapter gives each of them a memory of this kind, in a
-    # copy of any finished model: `cached(model)`.
+    # in later chapters convolutions. `cached(model)` gives each of them a memory of this kind, in a copy of
+    # any finished model. The next sections say how.
 
 
 class Growing:
     """
     ## A tensor that grows
+
+    :::{deeper}
+    The memory for keys and values.
+    :::
 
     Store the keys or values of the tokens so far, `[batch, seq, ...]`. The buffer doubles when it is full, so
     that appending a token does not copy all earlier ones each time. A backward pass needs the tensors as they
@@ -295,6 +299,10 @@ class Cache:
     """
     ## A layer that remembers
 
+    :::{deeper}
+    What each kind of layer keeps of past tokens, and how it is recognized.
+    :::
+
     A layer with a cache has the methods of one of the next classes, and for `super()` those of its own class.
     `start` begins a text.
     """
@@ -328,10 +336,6 @@ class CachedSlidingAttention(CachedAttention):
     """
     ### Attention with a window
 
-    :::{deeper}
-    For layers of your own.
-    :::
-
     An attention that declares a `window` attends to that many positions, the last of them its own, so it gets
     no more keys. Each query has other ones, so after the first call it reads one token at a time.
     """
@@ -357,10 +361,6 @@ class CachedSlidingAttention(CachedAttention):
 class CachedWindow(Cache):
     """
     ### Convolutions: keep a window
-
-    :::{deeper}
-    For layers of later chapters.
-    :::
 
     No layer so far has a convolution; this is for later ones. Each output of a {term}`causal convolution`
     depends on the last `kernel_size` positions of its input `[batch, seq, ...]`. So put the previous
@@ -407,10 +407,6 @@ class CachedPositions(Cache):
 class CachedDistances(Cache):
     """
     ### Positions in attention: keep counting too
-
-    :::{deeper}
-    For layers of later chapters.
-    :::
 
     A layer inside attention may need the positions of its tokens, to rotate them for example
     ({doc}`../since/rotary`). It finds the first one in its attribute `tokens_before`, which moves on after
@@ -814,8 +810,6 @@ if __name__ == "__main__":
     # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
     #   whole text. It is added from outside, to a copy of a finished model that shares its weights. So the
     #   layers contain no code for it, and each text has a cache of its own.
-    # - A layer that depends on earlier tokens in an unknown way would make a cache wrong, so the logits with
-    #   and without it are compared before it is used.
     # - Beam search finds more probable sequences, which are not always better ones.
     #
     # ## Exercise

@@ -111,12 +111,8 @@ class LanguageModel(nn.Module):
         # token's logit. These *tied weights* save `vocab_size * d_model` parameters, and every row has a
         # gradient at every step, whether its token occurs in the text or not.
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        # How large should the rows be? The row $e$ of the token just read is still a part of the residual
-        # stream at the end, so $z$ may point in its direction, and its logit is $e \cdot z$. The norm makes
-        # $\lVert z \rVert = \sqrt{d}$. If the components of $e$ have standard deviation $\sigma$, then
-        # $\lVert e \rVert \approx \sigma\sqrt{d}$, so the logit can be as large as $\sigma d$. With PyTorch's
-        # default, $\sigma = 1$, an untrained model is certain that each token is repeated. With $0.02$ the
-        # logit is below three at $d = 128$.
+        # The rows start small. With PyTorch's default, a standard deviation of 1, an untrained model is
+        # certain that each token is repeated (*The loss before the first step*, below).
         nn.init.normal_(self.embedding.weight, std=0.02)
         # Learned positions start as small as the embeddings they are added to, so neither has to be scaled.
         #
@@ -156,8 +152,9 @@ if __name__ == "__main__":
     # A formula, and a count that agrees.
     # :::
     #
-    # With $V$ tokens in the vocabulary, $n$ positions, $N$ blocks, and the count for a block from
-    # {doc}`encoder`:
+    # Let there be $V$ tokens in the vocabulary, $n$ positions and $N$ blocks. In a block, attention has four
+    # square matrices and the feed-forward layer two wider ones, all with a bias, and each norm has a gain and
+    # a bias per feature:
     #
     # $$
     # \begin{aligned}
@@ -185,9 +182,15 @@ if __name__ == "__main__":
     # :::
     #
     # A model that knows nothing should give each token the same probability, which is a loss of $\log V$
-    # nats. If the loss is much higher, the first part of training is spent on unlearning. The table has the
-    # loss for three standard deviations of the embedding's components. At 1 it is far too high, because
-    # almost every prediction is the token just read. At 0.02 it is close to $\log V$.
+    # nats. If the loss is much higher, the first part of training is spent on unlearning.
+    #
+    # The row $e$ of the token just read is still a part of the residual stream at the end, so $z$ may point
+    # in its direction. Then its logit $e \cdot z$ is large: the norm makes $\lVert z \rVert = \sqrt{d}$, and
+    # components of $e$ with standard deviation $\sigma$ make $\lVert e \rVert \approx \sigma\sqrt{d}$. So the
+    # logit can be as large as $\sigma d$.
+    #
+    # The table has the loss for three sizes $\sigma$. At 1 it is far too high, because almost every
+    # prediction is the token just read. At 0.02 it is close to $\log V$.
     import math
 
     from IPython.display import display

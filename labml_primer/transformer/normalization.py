@@ -94,12 +94,12 @@ if __name__ == "__main__":
     plt.show()
 
     # :::{deviation} the slides, residual connection
-    # They blame the derivative of ReLU, which is zero in about half of the cases. That is right, but it is
-    # only one of two factors. The backward pass through a layer of width $n$ multiplies the *squared*
-    # gradient by $\tfrac12$ for the ReLU and by $n \operatorname{Var}(w)$ for the weights.
+    # They blame the derivative of ReLU alone. It is one of two factors.
     # :::
     #
-    # Why does the gradient vanish in a plain stack? PyTorch's linear layers start with
+    # Why does the gradient vanish in a plain stack? The backward pass through a layer of width $n$ multiplies
+    # the *squared* gradient by $\tfrac12$, because ReLU's derivative is zero in about half of the cases, and
+    # by $n \operatorname{Var}(w)$ for the weights $w$. PyTorch's linear layers start with
     # $n \operatorname{Var}(w) = \tfrac13$, so the gradient shrinks by $\sqrt{1/6}$ per layer.
     # {cite:t}`he2015delving` start with 2, which cancels the $\tfrac12$ exactly:
     for name, gain in (("plain", 1 / 3), ("plain, He's weights", 2.0)):
@@ -169,8 +169,8 @@ class RMSNorm(nn.Module):
 
     $$y = \frac{x}{\sqrt{\tfrac1d \sum_i x_i^2 + \varepsilon}} \odot \gamma$$
 
-    It needs one statistic of each position instead of two, and no bias. In its authors' experiments it was
-    about as good, and most large models now use it. If the features have mean zero, the two norms agree. The
+    So it needs one statistic of each position instead of two. In its authors' experiments it was about as
+    good, and most large models now use it. If the features have mean zero, the two norms agree. The
     layer equals `nn.RMSNorm` with the same `eps`.
 
     Source: {cite:t}`zhang2019root`.
@@ -223,11 +223,6 @@ if __name__ == "__main__":
         ax.set_xlabel(f"features: {name}")
     plt.show()
 
-    # The slides also name *PowerNorm* {cite:p}`shen2020powernorm`, which repairs batch norm for Transformers:
-    # it does not centre the features, and divides by a running average of their squares instead of by the
-    # statistics of one batch. Its authors report gains over layer norm in translation and language modeling.
-    # Hardly any language model has it.
-    #
     # So with batch norm a sentence's result depends on the other sentences in its batch, and on the amount of
     # padding. The table shows how much the results of one sentence change at most if another sentence
     # replaces its neighbour, and if five positions of zeros are added. Only batch norm's change.
@@ -258,6 +253,9 @@ if __name__ == "__main__":
     # Padding can be left out of the statistics, but the other sentences cannot. A model that generates text
     # may also have a batch of one and a single new position. Batch norm then has to use averages saved from
     # training, so it computes a different function than in training. Layer norm always computes the same one.
+    #
+    # The slides also name *PowerNorm* {cite:p}`shen2020powernorm`, which repairs batch norm for Transformers
+    # with running averages in training, too. Hardly any language model has it.
 
 
 class PreNorm(nn.Module):
@@ -472,11 +470,12 @@ if __name__ == "__main__":
             f"The unigram guess has {unigram:.2f}",
         )
     )
-    # Post-norm's gradients were nearly even at the start, so uneven gradients cannot be the whole
-    # explanation. {cite:t}`liu2020understanding` reach the same conclusion. They find that in post-norm each
-    # sub-layer contributes more to the output, so a small change of all weights changes the output more. And
-    # Adam's first steps have full size, however small the gradient. This is one small model in a short run,
-    # but {cite:t}`xiong2020layer` saw the same in translation.
+    # With these initial weights, post-norm's gradients are nearly even at the start (*Gradients before the
+    # first step*), so uneven gradients cannot be the whole explanation. {cite:t}`liu2020understanding` reach
+    # the same conclusion. They find that in post-norm each sub-layer contributes more to the output, so a
+    # small change of all weights changes the output more. And Adam's first steps have full size, however
+    # small the gradient. This is one small model in a short run, but {cite:t}`xiong2020layer` saw the same in
+    # translation.
 
 
 if __name__ == "__main__":

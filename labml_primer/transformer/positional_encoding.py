@@ -44,8 +44,8 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
     ## Sines and cosines
 
     Return the encodings of positions 0 to `seq - 1`, `[seq, d_model]`. The frequencies fall by a constant
-    factor from $\omega_0 = 1$ to $\omega_{d/2-1} = 10000^{-1+2/d}$: the first pair repeats after $2\pi$
-    positions, the last after $10000^{1-2/d} \cdot 2\pi$.
+    factor from $\omega_0 = 1$ to $\omega_{d/2-1} = 10000^{-1+2/d}$. In a wide model that is almost $1/10000$:
+    the first pair repeats after $2\pi$ positions, the last after almost $10000 \cdot 2\pi$.
 
     Raises `ValueError` if `d_model` is odd, because sines and cosines come in pairs.
     """
@@ -311,8 +311,7 @@ class PositionalEncoding(nn.Module):
         #
         # :::{deviation} the slides, positional encoding
         # They store the table in checkpoints, which ties a trained model to its `max_seq`. Ours is not
-        # stored, because it can be computed at any time. After `to_empty`, which leaves it undefined, it must
-        # be.
+        # stored, because it can be computed at any time.
         # :::
         encoding = positional_encoding(max_seq, d_model)
         self.register_buffer("encoding", encoding, persistent=False)

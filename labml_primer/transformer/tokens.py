@@ -31,12 +31,6 @@ from itertools import pairwise
 
 Pair = tuple[int, int]
 
-# The endings 's, 'll and so on; letters, digits or other signs, each with the space before them; whitespace.
-# The last space before a word belongs to the word.
-PRETOKEN = re.compile(
-    r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
-)
-
 
 def pretokens(text: str) -> list[str]:
     """
@@ -55,6 +49,13 @@ def pretokens(text: str) -> list[str]:
     such as ², count as letters here.
     """
     return PRETOKEN.findall(text)
+
+
+# The endings 's, 'll and so on; letters, digits or other signs, each with the space before them; then other
+# whitespace.
+PRETOKEN = re.compile(
+    r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
+)
 
 
 if __name__ == "__main__":
@@ -271,13 +272,14 @@ if __name__ == "__main__":
     # computes a score for every token of the vocabulary. A {term}`Transformer`, the model of the next
     # chapters, is a stack of $n$ {term}`blocks <block>`. Each multiplies a token's vector of $d$ numbers by
     # matrices with about $12\,d^2$ numbers in all. So a token costs about $12 n d^2$ {term}`multiply-adds` in
-    # the blocks, and $V d$ for the scores of $V$ tokens. The right panel divides this by the characters per
-    # token and compares it with a vocabulary of 256 bytes. Dots are the lowest points: {value}`f"{cheapest['4
-    # blocks, width 64']:,}"` tokens at width 64, and {value}`f"{cheapest['4 blocks, width 128']:,}"` at width
-    # 128, which the models of our experiments have. With their 2,048 tokens they need {value}`f"{extra:.0%}"`
-    # more. In a model of 12 blocks and width 768, the size of the smallest GPT-2
-    # {cite:p}`radford2019language`, the scores are a small part of the work, so the largest vocabulary of the
-    # figure is the cheapest. GPT-2 has 50,257 tokens.
+    # the blocks, and $V d$ for the scores of $V$ tokens.
+    #
+    # The right panel divides this by the characters per token and compares it with a vocabulary of 256 bytes.
+    # Dots are the lowest points: {value}`f"{cheapest['4 blocks, width 64']:,}"` tokens at width 64, and
+    # {value}`f"{cheapest['4 blocks, width 128']:,}"` at width 128, which the models of our experiments have.
+    # With their 2,048 tokens they need {value}`f"{extra:.0%}"` more. In a model of 12 blocks and width 768,
+    # the size of the smallest GPT-2 {cite:p}`radford2019language`, the scores are a small part of the work,
+    # so the largest vocabulary of the figure is the cheapest. GPT-2 has 50,257 tokens.
     #
     # The other price is paid in learning: a row learns from the places where its token occurs. In the
     # training plays, the last 100 of the {value}`f"{sizes[-1]:,}"` tokens occur {value}`f"{rare:.0f}"` times
@@ -430,5 +432,5 @@ if __name__ == "__main__":
 
     assert check_answer(solved, cases)
 
-    # A text is a sequence of numbers now. But the numbers mean nothing: token 257 is not between 256 and 258.
-    # The model's first layer gives each of them a vector: {doc}`embedding`.
+    # A text is a sequence of numbers now. The model's first layer gives each of them a vector:
+    # {doc}`embedding`.

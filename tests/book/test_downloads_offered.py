@@ -26,8 +26,9 @@ def test_the_welcome_page_links_existing_downloads(shelf: New) -> None:
 
     assert linked() == []
     folder.mkdir()
-    for name in ("book.pdf", "book.zip", "book.part"):
+    for name in ("book.pdf", "book.zip", "book.epub", "book.part"):
         (folder / name).write_bytes(b"some")
-    assert linked() == ["downloads/book.pdf", "downloads/book.zip"]
+    kinds = ("epub", "pdf", "zip")
+    assert linked() == [f"downloads/book.{kind}" for kind in kinds]
     (folder / "book.zip").unlink()
-    assert linked() == ["downloads/book.pdf"]
+    assert linked() == ["downloads/book.epub", "downloads/book.pdf"]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import yaml
 from address import online
-from built_book import PAGES, ROOT, Site, every_page
+from built_book import CHAPTERS, PAGES, ROOT, Site, cases, every_page
 from online import moved, version
 from sphinx.util.inventory import InventoryFile
 from sphinx_annotated.page.build.repository import Repository
@@ -35,7 +35,7 @@ def test_the_foot_of_a_page_leads_to_its_source_its_licence_and_a_form(
     assert (ROOT / ".github/ISSUE_TEMPLATE/words.yml").is_file()
 
 
-@every_page
+@cases("page", PAGES, daily=[*PAGES[:1], *CHAPTERS[:2]])
 def test_the_foot_of_an_editions_page_leads_to_its_words_and_reports_it(
     site: Site, page: str
 ) -> None:

@@ -80,12 +80,13 @@ def test_the_notebook_has_a_deeper_section_whole(built: Built) -> None:
 
 @pytest.fixture(scope="module")
 def wrong(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    """A section without a heading, one that is opened by a link, and a page that is no chapter."""
+    """Without a heading, opened by a link, with the next section in a note, and no chapter."""
     headless = ONE.replace("# ## By how much?", "# By how much?")
     page = "# Page\n\n:::{deeper}\nWords.\n:::\n"
     linked = ONE.replace("*measured*", "[measured](https://example.org)")
-    assert linked != ONE
-    files = {"one.py": headless, "two.py": linked, "page.md": page}
+    double = ONE.replace("page.\n", "page.\n        #\n        # ## Next\n")
+    assert linked != ONE != double
+    files = {"one.py": headless, "two.py": linked, "three.py": double, "page.md": page}
     return shelf(files).build("-W", "--keep-going")
 
 
@@ -94,6 +95,7 @@ def wrong(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
     [
         ("one.py", "below the heading of a section"),
         ("two.py", "cannot contain a link"),
+        ("three.py", "would be folded too"),
         ("page.md", "only a chapter can fold a section"),
     ],
 )

@@ -9,7 +9,7 @@ from builds import ENGINE
 from locked import python_of
 from small_books import Built, Shelf, plain, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # they install what is older
 New = Callable[[dict[str, str]], Shelf]
 LOCK = ENGINE / "tests" / "jupyter_book.lock"
 

@@ -34,6 +34,7 @@ FILES = {
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_book_builds_without_what_windows_lacks(
     shelf: Callable[[dict[str, str]], Shelf],
     tmp_path: Path,

@@ -130,9 +130,8 @@ def assert_same_run(folder: Path, whole: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "optimizer", ["adamw", pytest.param("adafactor", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("optimizer", ["adamw", "adafactor"])
 def test_run_killed_seven_times_ends_with_the_same_bits(
     tmp_path: Path, optimizer: str
 ) -> None:

@@ -127,6 +127,7 @@ def test_rates_are_tuned_with_a_seed_of_their_own_and_reported_with_others() -> 
     assert [(run.seed, run.whole) for run in runs.values()] == [(0, True), (1, True)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PLAN_NAMES)
 def test_every_model_of_every_plan_can_take_a_step(
     name: str, plans: dict[str, Plan], stepped: set[str]

@@ -75,6 +75,7 @@ def test_subwords_are_reproducible_and_cover_the_whole_text() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_subwords_are_those_of_the_chapter_on_tokens() -> None:
     plays, texts = load_plays(), load_texts("subwords")
     training = "\n".join(t for name, t in plays.items() if name not in texts.held_out)

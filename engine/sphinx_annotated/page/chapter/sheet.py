@@ -8,12 +8,15 @@ from typing import Any
 from docutils import nodes
 from sphinx.locale import _
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.logging import getLogger
 
 from sphinx_annotated.page.build.state import Head, state_of
-from sphinx_annotated.page.directives.deeper import deeper, deeper_section
+from sphinx_annotated.page.directives.deeper import SECOND, deeper, deeper_section
 from sphinx_annotated.page.directives.exercises import exercise, solution
 from sphinx_annotated.page.directives.folding import fold
 from sphinx_annotated.page.html.boxes import box, is_row, parts
+
+LOGGER = getLogger(__name__)
 
 
 class heading(nodes.TextElement):  # noqa: N801 (docutils names nodes so)
@@ -34,6 +37,15 @@ def _all_folded(code: nodes.Element) -> bool:
     """Return whether no line of code is shown outside a fold."""
     blocks = (n for n in code.children if isinstance(n, nodes.container))
     return not any("sbs__block" in n["classes"] for n in blocks)
+
+
+def _depth(section: nodes.section) -> int:
+    """Return the level of a section's heading: 1 is the page's."""
+    page, depth, node = _page(section), 1, section
+    while node is not page:
+        depth += isinstance(node, nodes.section)
+        node = node.parent
+    return depth
 
 
 class Sheet(SphinxPostTransform):
@@ -160,6 +172,10 @@ class Sheet(SphinxPostTransform):
         about = next((n for n in prose.children if isinstance(n, deeper)), None)
         if about is None or not isinstance(prose[0], heading):
             return
+        level = _depth(section)
+        for rubric in section.findall(nodes.rubric):
+            if rubric.get("level", level + 1) <= level:
+                LOGGER.warning(SECOND, location=rubric)
         title = prose[0]
         prose.children = [n for n in prose.children if n not in (title, about)]
         body = box("deeper__body")

@@ -19,6 +19,10 @@ MISPLACED = (
     "deeper: it folds the section that it is in, so it stands below the heading of a section, in the "
     "same note. Move it there."
 )
+SECOND = (
+    "deeper: the next section starts in a note of this one, and would be folded too. Leave a line empty, "
+    "without #, above its heading."
+)
 
 
 class deeper(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
