@@ -22,15 +22,16 @@ from sphinx_annotated.run.shapes import positions
 from sphinx_annotated.run.store import Record, Store
 
 # The last cell: what the recorder saw, the CPU time of the run, and the values for the prose.
+# A chapter may have other values of all names, and other streams.
 HARVEST = """
-print(__import__("json").dumps(dict(
-    shapes={ours}.recorder.result(),
-    imported={ours}.recorder.imported({root!r}),
-    reads={ours}.reads.result(),
-    returned={ours}.returned.result(),
-    seconds=__import__("time").process_time(),
-    values={ours}.values,
-)))
+{ours}.publish({{"text/plain": __import__("json").dumps({{
+    "shapes": {ours}.recorder.result(),
+    "imported": {ours}.recorder.imported({root!r}),
+    "reads": {ours}.reads.result(),
+    "returned": {ours}.returned.result(),
+    "seconds": __import__("time").process_time(),
+    "values": {ours}.values,
+}})}})
 """
 
 
@@ -131,13 +132,16 @@ def execute(
         sources = [
             prelude(job, pieces, fonts, trail, timeout, root),
             *(job.chapter.source(cell, nodes) for cell, nodes in pieces),
-            *(f"{OURS}.values.append(str(({expression}\n)))" for expression in asked),
+            *(
+                f"{OURS}.values.append({OURS}.text(({expression}\n)))"
+                for expression in asked
+            ),
             HARVEST.format(ours=OURS, root=str(root.resolve())),
         ]
         cells = run(job, sources, lines, root, timeout, threads, trail)
         name_lines(cells[:-1], job.path, root, starts(trail))
     outputs = [cell.outputs for cell in cells[1 : len(pieces) + 1]]
-    harvest = json.loads(cells[-1].outputs[0]["text"])
+    harvest = json.loads(cells[-1].outputs[0]["data"]["text/plain"])
     return Record(
         outputs=outputs,
         seconds=round(harvest["seconds"], 1),

@@ -283,7 +283,8 @@ def prelude(
     return f"""{forks}
 __doc__ = {ast.get_docstring(job.chapter.tree, clean=False)!r}
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
-{OURS} = __import__("types").SimpleNamespace(values=[])
+{OURS} = __import__("types").SimpleNamespace(values=[], text=str)
+{OURS}.publish = get_ipython().display_pub.publish
 {OURS}.run = __import__("runpy").run_path
 {OURS}.run({str(PROGRAM)!r})["Program"]({program}).install()
 {OURS}.recorder = {OURS}.run({str(RECORDER)!r})["Recorder"]({recorder})

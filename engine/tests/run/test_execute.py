@@ -583,6 +583,29 @@ def test_a_chapter_runs_as_it_does_under_python_m(tmp_path: Path, what: str) -> 
     assert "".join(said(run_chapter(text, tmp_path))) == printed
 
 
+TAKEN = """
+'''
+# One
+
+It is {value}`x`.
+'''
+import io
+import sys
+
+print("shown")
+x = 3
+print = dict = str = list = None
+sys.stdout = io.StringIO()
+"""
+
+
+def test_a_chapter_may_take_the_names_of_builtins_and_the_stream(
+    tmp_path: Path,
+) -> None:
+    record = run_chapter(TAKEN, tmp_path)
+    assert said(record) == ["shown\n"] and record.values == {"x": "3"}
+
+
 def test_a_kernel_without_its_shell_is_an_error_before_the_time_is_over(
     tmp_path: Path,
 ) -> None:
