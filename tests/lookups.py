@@ -8,7 +8,6 @@ LOOKUPS: dict[str, tuple[str, ...]] = {
     "squared relu formula": ("primer_ez.html#SquaredReLU",),
     "extra parameters MDHA": ("primer_ez.html#the-extra-parameters-of-mdha",),
     "learning rate warmup": ("loop.html#warmed_up_rate",),
-    "label smoothing": ("loop.html#next_character_loss",),
     "number of parameters language model": ("language_model.html#how-many-parameters",),
     "train on my own text": ("use.html#train-on-your-own-text",),
     "install": ("use.html#install",),
