@@ -81,8 +81,10 @@ def style(app: Sphinx) -> None:
     ``html_static_path`` is subject to the book's ``exclude_patterns``, and ``".*/**"`` means all of it.
     """
     if app.builder.format == "html":
-        static = Path(__file__).parent / "static"
-        shutil.copytree(static, Path(app.outdir, "_static"), dirs_exist_ok=True)
+        target = Path(app.outdir, "_static")
+        target.mkdir(parents=True, exist_ok=True)
+        for file in (Path(__file__).parent / "static").iterdir():
+            shutil.copyfile(file, target / file.name)
     theme = getattr(app.builder, "theme", None)
     if theme and not theme.get_options({}).get("title_block"):
         app.add_css_file("annotated.css")

@@ -62,6 +62,17 @@ def test_the_switch_leads_to_the_same_page_in_the_other_language(
     expect(opened.locator("html")).to_have_attribute("lang", "en")
 
 
+def test_on_a_phone_the_title_of_the_book_is_whole_and_the_languages_are_in_the_drawer(
+    visit: Visitor,
+) -> None:
+    opened = visit("labml_primer/transformer/decoder", width=390).page
+    title = opened.locator(".topbar__title")
+    assert title.evaluate("e => e.scrollWidth <= e.clientWidth")
+    opened.locator("#nav-toggle").click()
+    opened.locator(".chapnav .language[lang=ja]").click()
+    expect(opened.locator("html")).to_have_attribute("lang", "ja")
+
+
 def own_names(site: Site, code: str) -> dict[str, str]:
     """The terms of an edition's glossary by their English names, which are in brackets after them."""
     terms = [term.get_text() for term in site.soup(f"{code}/book/pages/glossary")("dt")]
