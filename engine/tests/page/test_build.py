@@ -128,6 +128,10 @@ FILES = {
             return scale(scale(x))
 
 
+        class L7:
+            """A name that a line has, too."""
+
+
         if __name__ == "__main__":
             scale = scale(Thing().double())
     ''',
@@ -276,6 +280,7 @@ def test_ids_of_a_page_are_unique(built: Built) -> None:
     for name in ("one", "two"):
         ids = re.findall(r'\sid="([^"]+)"', built.page(name))
         assert len(ids) == len(set(ids))
+    assert re.search(r'<div class="[^"]*\bdef\b[^"]*" id="L7">', built.page("two"))
 
 
 def test_stderr_is_shown_only_to_the_author(built: Built) -> None:

@@ -119,8 +119,10 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
         number, anchor, level, segments, classes = line
         tab = "" if position == 0 and node.get("first") else ' tabindex="-1"'
         kinds = " ".join(["ln", *([f"i{min(level, 6)}"] if level else []), *classes])
+        taken = f"L{number}" in translator.document.ids  # by a definition of that name
+        own = "" if taken else f' id="L{number}"'
         parts.append(
-            f'<span class="{kinds}" id="L{number}"{jump}>'
+            f'<span class="{kinds}"{own}{jump}>'
             f'<a class="lno" {_named(anchor)}href="#{anchor}"{tab}></a>'
         )
         for kind, text, target, tensor in segments:
