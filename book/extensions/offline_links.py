@@ -24,6 +24,7 @@ def _kinds() -> list[str]:
         _("one PDF"),
         _("an archive to read offline"),
         _("Contents"),
+        _("Formulas require MathML. This should be 2 to the power of 3:"),
     ]
 
 

@@ -19,7 +19,6 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 from bs4 import BeautifulSoup, Tag
 from pdf import Page, Title, anchor, parsed, part_and_number
 from playwright.sync_api import Browser
-from sphinx_annotated.page.directives.pictures import light
 
 STYLE = Path(__file__).with_name("epub.css")
 THEME = Path(__file__).parents[1] / "theme" / "static"
@@ -30,8 +29,31 @@ DROPPED = (
     ".live-status, .plot:has(+ .plot-narrow)"
 )
 UNWRAPPED = "span:not([id], [lang], .glue), a.lno:not([id]), semantics"
-SERIALIZE = """html => new XMLSerializer().serializeToString(
-    new DOMParser().parseFromString(html, "text/html").body.firstElementChild)"""
+# Some e-readers know no CSS inside figures: each element gets its computed style as attributes, where it
+# differs from what it inherits.
+SERIALIZE = """([html, style]) => {
+    document.body.innerHTML = `<style>${style}</style><svg></svg>${html}`;
+    const [, plain, main] = document.body.children;
+    const names = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray",
+        "stroke-linecap", "stroke-linejoin", "font-family", "font-size", "font-weight", "font-style",
+        "text-anchor", "opacity"];
+    const parts = [...main.querySelectorAll("svg, svg *")];
+    const drawn = (part, name) => getComputedStyle(part)[name];
+    for (const part of parts) {
+        const around = part.matches("svg") ? plain : part.parentElement;
+        for (const name of names) {
+            const value = drawn(part, name);
+            const inherited = name === "opacity" ? "1" : drawn(around, name);
+            if (value !== inherited) part.setAttribute(name, value);
+        }
+    }
+    const unseen = parts.filter((part) => drawn(part, "display") === "none");
+    for (const part of parts) ["class", "style"].forEach((name) => part.removeAttribute(name));
+    for (const part of unseen) part.remove();
+    return new XMLSerializer().serializeToString(main);
+}"""
+CUBE = """<math xmlns="http://www.w3.org/1998/Math/MathML" alttext="2^3">
+<msup><mn>2</mn><mn>3</mn></msup></math>"""
 CONTAINER = """<?xml version="1.0" encoding="utf-8"?>
 <container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
 <rootfile full-path="book/package.opf" media-type="application/oebps-package+xml"/>
@@ -51,7 +73,7 @@ ACCESS = (
 def epub(site: Path, docnames: list[str], book: Title, browser: Browser) -> bytes:
     """Bind these pages of a site, with a title page and a table of contents."""
     files: dict[str, str | bytes] = {
-        "style.css": style(),
+        "style.css": STYLE.read_text(encoding="utf-8"),
         **{name: (THEME / name).read_bytes() for name in FONTS},
     }
     pages = read(site, docnames, book.address, browser, files)
@@ -59,6 +81,7 @@ def epub(site: Path, docnames: list[str], book: Title, browser: Browser) -> byte
     title = (
         f"<h1>{escape(book.title)}</h1><p>{escape(book.summary)}</p><p>{escape(book.author)}, "
         f'{escape(book.date)}</p><p><a href="{where}">{where}</a></p>'
+        f"<p>{escape(book.formulas)} {CUBE}</p>"
     )
     files["title.xhtml"] = document(book, book.title, title)
     files["nav.xhtml"] = document(book, book.contents, "".join(contents(book, pages)))
@@ -72,13 +95,6 @@ def epub(site: Path, docnames: list[str], book: Title, browser: Browser) -> byte
         for name, content in files.items():
             zipped.writestr(f"book/{name}", content)
     return target.getvalue()
-
-
-def style() -> str:
-    """Return the style of the book, with that of its pictures: light, and without variables."""
-    drawing = (THEME / "drawing.css").read_text(encoding="utf-8")
-    drawn = light(f"<style>{drawing}</style>").removeprefix("<style>")
-    return STYLE.read_text(encoding="utf-8") + drawn.removesuffix("</style>")
 
 
 # -- pages of the site become pages of the EPUB ---------------------------------------------
@@ -107,7 +123,8 @@ def read(
             path = urljoin(f"{docname}.html", str(image["src"]))
             image["src"] = name = path.replace("/", ".")
             files[name] = (site / path).read_bytes()
-    tab = browser.new_page()
+    drawing = (THEME / "drawing.css").read_text(encoding="utf-8")
+    tab = browser.new_page(color_scheme="light")
     pages = []
     for docname, main in mains.items():
         name = _name(docname)
@@ -117,7 +134,7 @@ def read(
         title = main.select_one("h1")
         assert title, f"{docname} has no title"
         sections = [(anchor(each), each.get_text()) for each in main.select("h2")]
-        xhtml = tab.evaluate(SERIALIZE, str(main))
+        xhtml = tab.evaluate(SERIALIZE, [str(main), drawing])
         part, number = part_and_number(soups[docname])
         pages.append(Page(name, part, number, title.get_text(), sections, xhtml, []))
     tab.close()
@@ -150,12 +167,10 @@ def reduced(soup: BeautifulSoup) -> Tag:
     for pre in main.select("pre"):
         pre.wrap(soup.new_tag("pre"))
         pre.name = "samp" if pre.find_parent(class_="out") else "code"
-    for link in main.select("svg a"):
-        link["xlink:title"] = link.get("aria-label") or link.get_text()
+    for link in main.select("svg a"):  # some e-readers show nothing in it
+        link.unwrap()
     for element in [main, *main.find_all(True)]:
-        if "style" in element.attrs and element.find_parent("svg"):
-            element["style"] = light(str(element["style"]))
-        else:
+        if not element.find_parent("svg"):
             element.attrs.pop("style", None)
         for name in list(element.attrs):
             if name.startswith("data-") or name in ("download", "role", "tabindex"):
@@ -217,9 +232,8 @@ def package(book: Title, files: dict[str, str | bytes]) -> str:
         f'<meta property="schema:{name}">{value}</meta>' for name, value in ACCESS
     )
     items = "\n".join(_item(name, str(content)) for name, content in files.items())
-    order = "".join(
-        f'<itemref idref="{name}"/>' for name in files if name.endswith(".xhtml")
-    )
+    pages = (name for name in files if name.endswith(".xhtml") and name != "nav.xhtml")
+    order = "".join(f'<itemref idref="{name}"/>' for name in pages)
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id">
 <metadata xmlns:dc="http://purl.org/dc/elements/1.1/">

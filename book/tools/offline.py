@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -90,10 +91,13 @@ def edition(
 ) -> tuple[Title, list[str]]:
     """Return the title page and the pages of the edition in a language."""
     words = {m.english: m.text for m in read(language.path("words")) if m.shown}
-    contents = words.get("Contents", "Contents")
     code = language.code
-    title = title_page(SITE, f"{code}/{welcome}", config, code, contents)
-    return title, [f"{code}/{page}" for page in pages]
+    title = title_page(SITE, f"{code}/{welcome}", config, code)
+    own = {
+        name: words.get(getattr(title, name), getattr(title, name))
+        for name in ("contents", "formulas")
+    }
+    return replace(title, **own), [f"{code}/{page}" for page in pages]
 
 
 def _can_be_printed(language: Language) -> bool:

@@ -32,7 +32,7 @@ UNPRINTED = (
 
 @dataclass(frozen=True)
 class Title:
-    """The text of the title page, and the language of the document with its word for its contents."""
+    """The text of the title page, and the language of the document with its own words."""
 
     title: str
     summary: str
@@ -41,6 +41,7 @@ class Title:
     date: str
     language: str = "en"
     contents: str = "Contents"
+    formulas: str = "Formulas require MathML. This should be 2 to the power of 3:"
 
     @property
     def tag(self) -> str:
@@ -62,11 +63,7 @@ class Page:
 
 
 def title_page(
-    site: Path,
-    welcome: str,
-    config: dict[str, Any],
-    language: str = "en",
-    contents: str = "Contents",
+    site: Path, welcome: str, config: dict[str, Any], language: str = "en"
 ) -> Title:
     """Return the title page's text, from the configuration and the welcome page."""
     text = (site / f"{welcome}.html").read_text(encoding="utf-8")
@@ -81,7 +78,6 @@ def title_page(
         if language != "en"
         else time.strftime("%d %B %Y").lstrip("0"),
         language=language,
-        contents=contents,
     )
 
 

@@ -90,9 +90,8 @@ def test_the_files_of_the_epub_are_those_of_its_manifest(files: Files) -> None:
     order = [
         each.get("idref") for each in package.iter() if each.tag.endswith("}itemref")
     ]
-    assert {f"book/{items[each].get('href')}" for each in order} == pages_of(
-        files
-    ).keys()
+    shown = pages_of(files).keys() - {"book/nav.xhtml"}  # the reader's own contents
+    assert {f"book/{items[each].get('href')}" for each in order} == shown
 
 
 def test_pages_of_the_epub_are_well_formed_and_need_no_script(files: Files) -> None:
@@ -153,7 +152,15 @@ def test_the_epub_has_the_code_and_the_pictures_of_a_page(
         page.select("svg[viewbox]")
         and b"viewBox" in files["book/labml_primer.transformer.attention.xhtml"]
     )
-    assert b"var(" not in files["book/style.css"]
+
+
+def test_figures_of_the_epub_need_no_style_and_have_no_links(files: Files) -> None:
+    page = page_of(files, ATTENTION)
+    assert not page.select("svg a, svg [class], svg [style], svg style")
+    (box, *_) = page.select('svg[aria-label="Multi-head attention"] rect[stroke]')
+    assert box["fill"] == "rgb(253, 252, 249)"
+    assert float(str(box["stroke-width"]).removesuffix("px")) == 1.2
+    assert not [name for name, content in files.items() if b"var(--" in content]
 
 
 @pytest.mark.nightly
