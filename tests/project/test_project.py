@@ -254,11 +254,23 @@ def opened(path: Path) -> str:
 
 def test_package_citation_and_changelog_have_one_version(tmp_path: Path) -> None:
     assert release.disagreements(ROOT) == []
-    assert release.disagreements(ROOT, f"v{PROJECT['version']}") == []
     copy_versions(tmp_path, f"version: {PROJECT['version']}", "version: 7.7.7")
     (problem,) = release.disagreements(tmp_path)
     assert re.match(r"CITATION\.cff:\d+: version 7\.7\.7; pyproject\.toml has", problem)
-    assert len(release.disagreements(tmp_path, "v7.7.7")) == 2
+    assert "the tag is v7.7.7" in release.disagreements(tmp_path, "v7.7.7")[1]
+
+
+def test_a_tag_is_refused_as_long_as_the_changelog_has_unreleased_changes(
+    tmp_path: Path,
+) -> None:
+    copy_versions(tmp_path, "", "")
+    tag, news = f"v{PROJECT['version']}", tmp_path / "CHANGELOG.md"
+    text = news.read_text().replace("## Unreleased\n", "")
+    news.write_text(text)
+    assert release.disagreements(tmp_path, tag) == []
+    news.write_text(text.replace("\n## ", "\n## Unreleased\n\n- New.\n\n## ", 1))
+    (problem,) = release.disagreements(tmp_path, tag)
+    assert re.match(r"CHANGELOG\.md:\d+: Unreleased; the tag is v", problem)
 
 
 def copy_versions(folder: Path, old: str, new: str) -> None:
