@@ -28,7 +28,7 @@ LOCALE = ROOT / "book" / "locale"
 CHANGES = "book/pages/changes.html"
 MAIN = re.compile(r"<main [^>]*>")
 NEWEST = re.compile(r'<link rel="canonical" href="([^"]*)">')
-LOOK = 'style="grid-column: 1 / -1; padding: 0.5em 1em; border: 1px solid"'
+LOOK = 'style="grid-column: 1 / -1; padding: 0.5em 1em; border: 1px solid; order: -9"'
 Words = Callable[[str], str]
 
 
