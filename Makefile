@@ -68,12 +68,22 @@ clean:  ## remove what was built and executed, and the environment (not _build/e
 
 setup: $(READY)  ## install what all of these need into .venv, once (a few minutes; 2.1 GB with PyTorch for CPUs)
 
-# uv writes the versions and their hashes below the two lines that say how.
+# uv writes the versions and their hashes below the two lines that say how. An upgrade takes what was published a week
+# ago or earlier, and renews the locks of tests, too; tests/kernels/colab.lock follows Colab, by hand.
+WEEK := --exclude-newer "7 days"
+newest = @grep '^\#' $(1) > $(1).new && printf '%s\n' $(2) | uv pip compile - $(3) --no-config \
+	--python-version 3.11 --no-annotate --no-header $(WEEK) -q >> $(1).new && mv $(1).new $(1)
 lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: to the newest versions)
 	@head -2 requirements.lock > requirements.lock.new
 	@cp requirements.lock .requirements.lock && uv pip compile pyproject.toml --extra training --group test --universal \
-		--python-version 3.11 --no-annotate --no-header --generate-hashes $(if $(UPGRADE),--upgrade) -q -o .requirements.lock >/dev/null
+		--python-version 3.11 --no-annotate --no-header --generate-hashes $(if $(UPGRADE),--upgrade $(WEEK)) -q -o .requirements.lock >/dev/null
 	@cat .requirements.lock | grep -v '^#' >> requirements.lock.new && mv requirements.lock.new requirements.lock && rm .requirements.lock
+ifdef UPGRADE
+	$(call newest,tests/kernels/current.lock,ipykernel ipython)
+	$(call newest,engine/tests/jupyter_book.lock,filelock matplotlib 'jupyter-book<2')
+	$(call newest,engine/tests/themes.lock,furo sphinx-basic-ng,--no-deps)
+	$(call newest,engine/tests/walk_through.lock,labml-nn,--no-deps)
+endif
 
 new: $(READY)  ## begin a chapter, with its picture and place (CHAPTER=labml_primer/primer/name), or an experiment (EXPERIMENT=name)
 	@$(if $(EXPERIMENT),$(RUN) -m experiments.harness.new_plan $(EXPERIMENT),$(RUN) book/tools/new_chapter.py $(CHAPTER))

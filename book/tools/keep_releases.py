@@ -8,6 +8,7 @@ Every page of a release says which version it is, and links to the newest.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shutil
 import sys
@@ -27,8 +28,7 @@ LOCALE = ROOT / "book" / "locale"
 CHANGES = "book/pages/changes.html"
 MAIN = re.compile(r"<main [^>]*>")
 NEWEST = re.compile(r'<link rel="canonical" href="([^"]*)">')
-LANGUAGE = re.compile(r'<html lang="([^"]*)"')
-LOOK = 'style="grid-column: 1 / -1; padding: 0.5em 1em; border: 1px solid"'
+LOOK = 'style="grid-column: 1 / -1; padding: 0.5em 1em; border: 1px solid; order: -9"'
 Words = Callable[[str], str]
 
 
@@ -47,7 +47,8 @@ def keep(releases: Path, site: Path, locale: Path = LOCALE) -> list[str]:
                 shutil.copytree(Path(unpacked, path.stem), target, dirs_exist_ok=True)
         for page in target.rglob("*.html"):
             text = page.read_text(encoding="utf-8")
-            page.write_text(_marked(text, folder.name, words), encoding="utf-8")
+            text = _marked(text, folder.name, page.relative_to(target), site, words)
+            page.write_text(text, encoding="utf-8")
     names = [folder.name for folder in found]
     for code in ("", *words):
         if (page := site / code / CHANGES).is_file():
@@ -61,14 +62,22 @@ def _words(path: Path) -> Words:
     return lambda text: found.get(text, text)
 
 
-def _marked(page: str, tag: str, words: dict[str, Words]) -> str:
-    """Return a page of a release with a line that says so."""
-    newest, language = NEWEST.search(page), LANGUAGE.search(page)
-    if newest is None or language is None:
-        return page
-    say = words.get(language[1], str)
-    text = older(tag.removeprefix("v"), newest[1], say)
-    return MAIN.sub(lambda main: f"{main[0]}\n<p {LOOK}>{text}</p>", page, count=1)
+def _marked(
+    text: str, tag: str, page: Path, site: Path, words: dict[str, Words]
+) -> str:
+    """Return a page of a release with a line that says so.
+
+    It leads to the newest text of the page, or to the welcome page if the page is no more.
+    """
+    newest = NEWEST.search(text)
+    if newest is None:
+        return text
+    code = page.parts[0] if page.parts[0] in words else ""
+    address = newest[1]
+    if not (site / page).is_file():
+        address = posixpath.join("../" * len(page.parts), code, "index.html")
+    line = older(tag.removeprefix("v"), address, words.get(code, str))
+    return MAIN.sub(lambda main: f"{main[0]}\n<p {LOOK}>{line}</p>", text, count=1)
 
 
 def _linked(page: str, tags: list[str], code: str, words: dict[str, Words]) -> str:

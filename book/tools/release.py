@@ -17,6 +17,7 @@ PLACES = {
 }
 ENGINE = "engine/pyproject.toml"
 ENGINE_NEWS = r"^## (?P<version>\d\S*) \((?P<day>[\d-]+|unreleased)\)$"
+NEWS = r"^## (?P<name>\S+)"
 DAY = r"^date-released: (?P<day>\S+)$"
 
 
@@ -47,9 +48,16 @@ def disagreements(root: Path, tag: str = "") -> list[str]:
             f"{place}: released {cited['day']}; CHANGELOG.md has {newest['day']}. Write the same in both."
         )
     problems += of_the_engine(root, tag)
-    if tag and not tag.startswith("engine-") and tag != f"v{wanted}":
+    if not tag or tag.startswith("engine-"):
+        return problems
+    if tag != f"v{wanted}":
         problems.append(
             f"the tag is {tag}; pyproject.toml has {wanted}. Tag v{wanted}, or set the version."
+        )
+    place, first = found(root, "CHANGELOG.md", NEWS)
+    if first["name"] != wanted:
+        problems.append(
+            f"{place}: {first['name']}; the tag is {tag}. Write the version and the day instead."
         )
     return problems
 

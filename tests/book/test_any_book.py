@@ -143,6 +143,28 @@ def test_the_changes_are_a_page_and_a_feed_with_links_to_files(
     assert "Words of &lt;b&gt;" in str(contents[0])
 
 
+def test_the_feed_is_one_by_the_rules_of_atom_and_each_page_names_it(
+    site: tuple[str, Path, str],
+) -> None:
+    url, folder, _ = site
+    if url != WHERE:
+        return
+    atom, home = "{http://www.w3.org/2005/Atom}", "https://a.github.io/b/"
+    feed = ElementTree.parse(folder / "feed.xml").getroot()
+    assert feed.tag == f"{atom}feed" and feed.findtext(f"{atom}author/{atom}name")
+    links = {each.get("rel"): each.get("href") for each in feed.iter(f"{atom}link")}
+    assert links["self"] == f"{home}feed.xml"
+    for part in (feed, *feed.findall(f"{atom}entry")):
+        for name in ("title", "id", "updated"):
+            assert len(part.findall(atom + name)) == 1, name
+        moment = str(part.findtext(f"{atom}updated"))
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT00:00:00Z", moment), moment
+        assert str(part.findtext(f"{atom}id")).startswith(home)
+    for page in PAGES:
+        (link,) = soup(folder, page).select('link[type="application/atom+xml"]')
+        assert (folder / str(link["href"])).name == "feed.xml"
+
+
 def test_a_page_without_a_heading_has_a_twin_that_is_read_as_written(
     site: tuple[str, Path, str],
 ) -> None:
@@ -211,7 +233,7 @@ def test_a_page_that_is_built_and_then_committed_has_the_day_of_its_commit(
     assert changed and str(changed["content"]).startswith("2026-02-04")
     feed = ElementTree.parse(folder / "feed.xml").getroot()
     days = [each.text for each in feed.iter() if each.tag.endswith("}updated")]
-    assert str(days[0]).startswith("2026-02-04")
+    assert [str(day)[:10] for day in days] == ["2026-02-04"] * 2 + ["2026-01-01"]
     assert (folder / "bare.html").stat().st_mtime_ns == other
 
 

@@ -103,6 +103,7 @@ def test_a_build_without_room_or_the_right_to_write_says_so_and_does_not_begin(
     (tmp_path / "file").touch()
     assert "Build where this folder can be" in build.obstacle(tmp_path / "file")
     monkeypatch.setattr(build, "obstacle", lambda _: "no room")
+    monkeypatch.setattr(build, "build", lambda *_: pytest.fail("it began"))
     monkeypatch.setattr(sys, "argv", ["build"])
     with pytest.raises(SystemExit, match="no room"):
         build.main()

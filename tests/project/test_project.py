@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from base64 import b64decode
 from pathlib import Path
 
 import fork
@@ -231,22 +232,45 @@ def test_a_fork_has_its_own_address_in_every_file_after_one_command(
         subprocess.run(git, capture_output=True, check=True)
     assert fork.move(tmp_path, url) == len(names) + 1
     for name in names:
-        text = (ROOT / name).read_text().replace(SITE, "https://me.github.io/n.b/")
-        assert (tmp_path / name).read_text() == text.replace(own, "Me/n.b"), name
+        text = opened(ROOT / name).replace(SITE, "https://me.github.io/n.b/")
+        assert opened(tmp_path / name) == text.replace(own, "Me/n.b"), name
     assert (tmp_path / "other.md").read_text() == (
         f"{ADDRESS}-engine https://me.github.io/n.b/ja/ {url}.\n"
     )
-    with pytest.raises(SystemExit, match="make fork URL="):
-        fork.move(tmp_path, "https://gitlab.com/me/book")
+    assert fork.move(tmp_path, ADDRESS) == len(names) + 1  # a fork of the fork
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes()
+    for wrong in ("https://gitlab.com/me/book", f"{url}/tree/main", f"{url}.git/"):
+        with pytest.raises(SystemExit, match="make fork URL="):
+            fork.move(tmp_path, wrong)
+
+
+def opened(path: Path) -> str:
+    """The text of a file, with the text of a notebook's pictures."""
+    return fork.PICTURE.sub(
+        lambda found: b64decode(found[0]), path.read_bytes()
+    ).decode()
 
 
 def test_package_citation_and_changelog_have_one_version(tmp_path: Path) -> None:
     assert release.disagreements(ROOT) == []
-    assert release.disagreements(ROOT, f"v{PROJECT['version']}") == []
     copy_versions(tmp_path, f"version: {PROJECT['version']}", "version: 7.7.7")
     (problem,) = release.disagreements(tmp_path)
     assert re.match(r"CITATION\.cff:\d+: version 7\.7\.7; pyproject\.toml has", problem)
-    assert len(release.disagreements(tmp_path, "v7.7.7")) == 2
+    assert "the tag is v7.7.7" in release.disagreements(tmp_path, "v7.7.7")[1]
+
+
+def test_a_tag_is_refused_as_long_as_the_changelog_has_unreleased_changes(
+    tmp_path: Path,
+) -> None:
+    copy_versions(tmp_path, "", "")
+    tag, news = f"v{PROJECT['version']}", tmp_path / "CHANGELOG.md"
+    text = news.read_text().replace("## Unreleased\n", "")
+    news.write_text(text)
+    assert release.disagreements(tmp_path, tag) == []
+    news.write_text(text.replace("\n## ", "\n## Unreleased\n\n- New.\n\n## ", 1))
+    (problem,) = release.disagreements(tmp_path, tag)
+    assert re.match(r"CHANGELOG\.md:\d+: Unreleased; the tag is v", problem)
 
 
 def copy_versions(folder: Path, old: str, new: str) -> None:

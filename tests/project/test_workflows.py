@@ -87,3 +87,15 @@ def test_the_names_in_the_workflows_are_those_of_their_jobs_steps_and_matrices()
     ):
         assert right in text
         assert problems(text.replace(right, wrong, 1)) == [said]
+
+
+def test_only_a_push_publishes_so_a_run_by_hand_is_a_rehearsal() -> None:
+    publishing = [
+        job
+        for path in WORKFLOWS
+        for job in yaml.safe_load(path.read_text())["jobs"].values()
+        if "id-token" in job.get("permissions", {})
+    ]
+    assert len(publishing) == 3
+    for job in publishing:
+        assert job["if"].startswith("github.event_name == 'push' && ")

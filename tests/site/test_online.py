@@ -111,6 +111,15 @@ def test_other_books_can_link_to_each_name_that_one_imports(site: Site) -> None:
             assert soup.find(id=anchor), name
 
 
+def test_a_page_names_the_feed_at_whatever_depth_it_is(site: Site) -> None:
+    folders = ("", *(f"{code}/" for code in site.editions))
+    for page in ("index", *(f"{folder}{PAGES[0]}" for folder in folders)):
+        (link,) = site.soup(page).select('link[type="application/atom+xml"]')
+        place = posixpath.join(posixpath.dirname(page), str(link["href"]))
+        assert posixpath.normpath(place) == "feed.xml", page
+    assert (site.folder / "feed.xml").is_file()
+
+
 def test_the_map_has_every_page_once(site: Site) -> None:
     tree = ElementTree.parse(site.folder / "sitemap.xml")
     places = [each.text for each in tree.iter() if each.tag.endswith("loc")]
