@@ -1,4 +1,4 @@
-"""`make notebooks`: write the readers' notebooks, one per chapter that _toc.yml lists."""
+"""`make notebooks`: write the readers' notebooks, one per chapter that _toc.yml lists, in each language."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 
+from editions.catalogues import languages  # noqa: E402
 from sphinx_annotated.page.build.book import Book, book_of  # noqa: E402
 from sphinx_annotated.read.expressions import of_others, with_others  # noqa: E402
 from sphinx_annotated.read.modules import Project  # noqa: E402
@@ -121,14 +122,25 @@ def notebooks() -> dict[Path, str]:
     return found
 
 
+def of_editions() -> dict[Path, str]:
+    """Return the notebooks of editions, as the build has written them into the site."""
+    site = ROOT / "_build" / "html"
+    return {
+        NOTEBOOKS / language.code / path.name: path.read_text(encoding="utf-8")
+        for language in languages(ROOT / "book" / "locale")
+        for path in (site / language.code / NOTEBOOKS.name).glob("*.ipynb")
+        if not path.stem.endswith("-with-outputs")
+    }
+
+
 if __name__ == "__main__":
     try:
-        written = notebooks()
+        written = notebooks() | of_editions()
     except ChapterError as error:
         sys.exit(str(error))
-    for path in set(NOTEBOOKS.glob("*.ipynb")) - set(written):
+    for path in set(NOTEBOOKS.rglob("*.ipynb")) - set(written):
         path.unlink()
     for path, text in written.items():
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     print(f"{len(written)} notebooks in {NOTEBOOKS.relative_to(ROOT)}/")

@@ -39,8 +39,9 @@ def write_downloads(
 ) -> dict[str, str]:
     """Write a chapter's files into the site. Returns links to them, relative to its page.
 
-    Only chapters with a committed notebook get one, because Colab opens the committed file. Raises
-    ``ChapterError`` if it would not have what the module has.
+    Only chapters with a committed notebook get one, because Colab opens the committed file: in an edition,
+    that in the folder of its language, if there is one. Raises ``ChapterError`` if it would not have what the
+    module has.
     """
     out = Path(app.outdir)
     here = app.builder.get_target_uri(job.docname)
@@ -64,7 +65,9 @@ def write_downloads(
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = relative_uri(here, file)
         if start := book.repository.colab:
-            links["colab"] = start + committed
+            folder = f"{book.repository.notebooks}/{app.config.language}"
+            own = _committed(job, book.project.root, folder)
+            links["colab"] = start + (own or committed)
     return links
 
 
