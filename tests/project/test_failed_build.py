@@ -24,7 +24,7 @@ import build
 
 STARTED = Path(__file__).with_name("started")
 
-def build_one(code, strict, drafts):
+def build_one(code, strict, drafts, executed=None):
     if code:  # the edition: its formulas' server keeps the edition's output open
         formulas = subprocess.Popen(["sleep", "600"])
         atexit.register(formulas.terminate)
@@ -32,6 +32,7 @@ def build_one(code, strict, drafts):
         written.write_text(str(formulas.pid))
         written.rename(STARTED)
         time.sleep(600)
+    executed()
     while not STARTED.exists():
         time.sleep(0.01)
     if strict:
