@@ -118,7 +118,7 @@ def archive(site: Path, target: Path, language: str = "") -> None:
             if path.suffix == ".html":
                 zipped.writestr(inside, on_disk(path.read_text(encoding="utf-8")))
             elif name.name == "documentation_options.js":
-                zipped.writestr(inside, without_summaries(path.read_text()))
+                zipped.writestr(inside, without_summaries(path.read_text("utf-8")))
             elif name.name == "primer.css":
                 zipped.writestr(inside, with_its_fonts(path.read_text("utf-8")))
             else:
