@@ -26,7 +26,12 @@ def move(root: Path, url: str) -> int:
     # The addresses of files and badges have the owner and the name, too.
     pairs = [(old.pages, new.pages), (_name(old), _name(new))]
     listed = ["git", "-C", str(root), "ls-files", "-z"]
-    names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    try:
+        names = subprocess.run(
+            listed, capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit(f"Git does not know the files in {root}. Clone the repository.")
     changed = 0
     for name in filter(None, names.split("\0")):
         before = content = (root / name).read_bytes()

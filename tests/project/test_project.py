@@ -218,7 +218,16 @@ def test_a_fork_has_its_own_address_in_every_file_after_one_command(
     tmp_path: Path,
 ) -> None:
     own, url = ADDRESS.removeprefix("https://github.com/"), "https://github.com/Me/n.b"
-    listed = ["git", "-C", str(ROOT), "grep", "-lI", own]
+    listed = [
+        "git",
+        "-C",
+        str(ROOT),
+        "grep",
+        "--no-index",
+        "--exclude-standard",
+        "-lI",
+        own,
+    ]
     done = subprocess.run(listed, capture_output=True, text=True, check=True)
     names = done.stdout.splitlines()
     assert {*AT_THE_ROOT, "_config.yml"} - {"CONTRIBUTING.md"} <= {*names}
@@ -236,6 +245,9 @@ def test_a_fork_has_its_own_address_in_every_file_after_one_command(
     assert (tmp_path / "other.md").read_text() == (
         f"{ADDRESS}-engine https://me.github.io/n.b/ja/ {url}.\n"
     )
+    shutil.rmtree(tmp_path / ".git")
+    with pytest.raises(SystemExit, match="Clone the repository"):
+        fork.move(tmp_path, url)
     with pytest.raises(SystemExit, match="make fork URL="):
         fork.move(tmp_path, "https://gitlab.com/me/book")
 
