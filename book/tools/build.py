@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 from editions import OWN  # noqa: E402
 from editions.catalogues import CatalogueError, Language, languages  # noqa: E402
 from editions.compiled import compile_catalogues, publish  # noqa: E402
+from writing import said_if_refused  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 LOCALE = ROOT / "book" / "locale"
@@ -226,9 +227,10 @@ def main() -> None:
     # What a build started ends with it, also if it is stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        if options.edition:
-            sys.exit(build_one(options.edition, options.strict, options.drafts))
-        sys.exit(build(options.strict, options.drafts))
+        with said_if_refused(ROOT / "_build"):
+            if options.edition:
+                sys.exit(build_one(options.edition, options.strict, options.drafts))
+            sys.exit(build(options.strict, options.drafts))
     except KeyboardInterrupt:
         sys.exit(130)  # as the shell says it: ended by Ctrl-C
 

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "engine"))
 
 from sphinx_annotated.page.build.repository import Repository  # noqa: E402
+from writing import said_if_refused  # noqa: E402
 
 GIVE = "Give the address of a repository on GitHub: make fork URL=https://github.com/you/your-book"
 
@@ -51,4 +52,6 @@ def _name(repository: Repository) -> str:
 
 if __name__ == "__main__":
     url = sys.argv[1] if len(sys.argv) > 1 else ""
-    print(f"{move(ROOT, url.removesuffix('/').removesuffix('.git'))} files name {url}")
+    with said_if_refused(ROOT):
+        count = move(ROOT, url.removesuffix("/").removesuffix(".git"))
+    print(f"{count} files name {url}")
