@@ -120,8 +120,10 @@ def _can_be_printed(language: Language) -> bool:
 
 def archive(site: Path, target: Path, language: str = "") -> None:
     """Archive the site's files in a language, changed so that they need no server."""
-    compressed = {"compression": ZIP_DEFLATED, "compresslevel": 9}
-    with whole(target) as part, ZipFile(part, "w", **compressed) as zipped:
+    with (
+        whole(target) as part,
+        ZipFile(part, "w", ZIP_DEFLATED, compresslevel=9) as zipped,
+    ):
         for name in _files(site, language):
             path, inside = site / name, f"{target.stem}/{name.as_posix()}"
             if path.suffix == ".html":

@@ -111,7 +111,8 @@ def is_refused(error: BaseException) -> TypeGuard[OSError]:
 
 def unwritten(app: Sphinx, error: OSError) -> UnwrittenError:
     """Return an error with the file that could not be written, or the folder that has the least room."""
-    folders = filter(Path.exists, map(Path, (app.outdir, app.doctreedir, gettempdir())))
+    known = [Path(app.outdir), Path(app.doctreedir), Path(gettempdir())]
+    folders = [folder for folder in known if folder.exists()]
     fullest = min(folders, key=lambda folder: shutil.disk_usage(folder).free)
     path = error.filename2 or error.filename or fullest
     message = f"{path}: {error.strerror}. "
