@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from small_books import Shelf, environment, plain, run
 
 pytestmark = pytest.mark.slow
@@ -41,6 +42,14 @@ def test_two_cold_builds_at_once_both_end_well_and_run_a_chapter_once(
     assert sum(log.count("executing one") for log in logs) == 1
     page = (book.root / "_build/html/one.html").read_text(encoding="utf-8")
     assert "value 0" in page and page.rstrip().endswith("</html>")
+
+
+def test_a_build_waits_for_another_only_if_that_computes_what_it_needs(
+    book: Shelf,
+) -> None:
+    book.well_built()
+    with FileLock(book.root / "_build/.executed-lock"):
+        assert "Another" not in book.well_built().log
 
 
 DIE = """
