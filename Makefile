@@ -97,6 +97,7 @@ fork: $(READY)  ## give a fork its own address, in every file, notebook and test
 $(READY): requirements.lock book/package-lock.json
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or later is needed, and $(PYTHON) is not here. Name one: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=/path/to/python3.11"; exit 1; }
+	@[ -w . ] || { echo "$(CURDIR) cannot be written. Clone the book into a folder that can."; exit 1; }
 	@echo "Setting up $(VENV) (once, a few minutes)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install -q --disable-pip-version-check "$$(grep -o '^torch==[0-9.]*' requirements.lock)"

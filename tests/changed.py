@@ -81,9 +81,13 @@ def changed_files() -> set[Path]:
 
 
 def git(*arguments: str) -> list[str]:
-    run = subprocess.run(
-        ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
-    )
+    command = ["git", "-C", str(ROOT), *arguments]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        raise pytest.UsageError(
+            f"Git does not say what was changed in {ROOT}. Clone the repository, or run: make test"
+        ) from None
     return run.stdout.splitlines()
 
 

@@ -387,11 +387,19 @@ def name_catalogues(app: Sphinx, config: Any) -> None:
             app.add_message_catalog(name, str(Path(app.srcdir, folder)))
 
 
+def begin_others(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
+    """Let the other editions begin: they use what the chapters of this one have shown."""
+    if app.config.editions_executed:
+        app.config.editions_executed()
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     # The folder of translations, the language of this build, and whether drafts are built.
     app.add_config_value("editions_locale", "", "env", types=[str])
     app.add_config_value("editions_code", "", "env", types=[str])
     app.add_config_value("editions_drafts", False, "env", types=[bool])
+    # What to call when the chapters have been executed.
+    app.add_config_value("editions_executed", None, "")
     app.add_transform(Status)
     app.add_post_transform(Marks)
     app.connect("config-inited", name_catalogues)
@@ -399,6 +407,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", write_words)
     app.connect("builder-inited", add_style)
     app.connect("env-get-outdated", outdated)
+    app.connect("env-before-read-docs", begin_others)
     app.connect("doctree-read", note_messages)
     app.connect("html-page-context", frame, priority=850)  # before the theme
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

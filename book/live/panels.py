@@ -144,7 +144,7 @@ def write_examples(folder: Path, translated: Callable[[str], str]) -> None:
         [NODE, DRAW],
         input=json.dumps({"words": words, "panels": models}),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     if run.returncode:

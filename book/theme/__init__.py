@@ -183,7 +183,7 @@ def restyled(app: Any, env: Any) -> list[str]:
         return []
     out = Path(app.outdir) / "_static"
     out.mkdir(parents=True, exist_ok=True)
-    (out / "primer.css").write_text(style())
+    (out / "primer.css").write_text(style(), "utf-8")
     if getattr(app.config, "quick", False):
         return []
     scripts = sorted((FOLDER / "static").glob("*.js"))

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -23,6 +24,7 @@ sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 from editions import OWN  # noqa: E402
 from editions.catalogues import CatalogueError, Language, languages  # noqa: E402
 from editions.compiled import compile_catalogues, publish  # noqa: E402
+from writing import said_if_refused  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 LOCALE = ROOT / "book" / "locale"
@@ -34,8 +36,8 @@ ROOM = 100  # megabytes without which no build begins
 def build(strict: bool, drafts: bool = False) -> int:
     """Build the site, and next to it an edition per language. Returns 0 on success.
 
-    All use the same outputs of chapters: who comes first executes them. ``strict`` turns warnings into
-    errors.
+    All use the same outputs of chapters, so editions begin when the English book has executed them.
+    ``strict`` turns warnings into errors.
     """
     try:
         found = [each for each in languages(LOCALE) if drafts or not each.draft]
@@ -47,17 +49,19 @@ def build(strict: bool, drafts: bool = False) -> int:
         return 1
     command = [sys.executable, __file__, *(["--strict"] if strict else [])]
     command += ["--drafts"] if drafts else []
-    editions = {
-        code: subprocess.Popen(
-            [*command, "--edition", code],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for code in codes
-    }
+    editions: dict[str, subprocess.Popen[str]] = {}
+
+    def begin() -> None:
+        for code in codes:
+            editions[code] = subprocess.Popen(
+                [*command, "--edition", code],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+
     try:
-        result = build_one("", strict, drafts)
+        result = build_one("", strict, drafts, executed=begin)
         left = [] if result else report(found)  # while the editions are being written
         for code, edition in editions.items():
             if result:
@@ -123,9 +127,16 @@ def doctrees(code: str) -> Path:
     return ROOT / "_build" / (f".doctrees-{code}" if code else ".doctrees")
 
 
-def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
-    """Build the English book, or its edition in a language. A ``quick`` build writes pages alone:
-    those whose ``own`` files changed, or ``all`` that changed.
+def build_one(
+    code: str,
+    strict: bool,
+    drafts: bool,
+    quick: str = "",
+    executed: Callable[[], None] | None = None,
+) -> int:
+    """Build the English book, or its edition in a language. Call ``executed`` when chapters have been.
+
+    A ``quick`` build writes pages alone: those whose ``own`` files changed, or ``all`` that changed.
     """
     import yaml
     from address import online
@@ -135,7 +146,7 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
     show_progress()
     # Pages are millions of objects that last. Looking for garbage among them less often halves the time.
     gc.set_threshold(100_000, 50, 100)
-    options: dict[str, object] = {"quick": quick}
+    options: dict[str, object] = {"quick": quick, "editions_executed": executed}
     options |= {"editions_drafts": True} if drafts else {}
     if code:
         language = next(each for each in languages(LOCALE) if each.code == code)
@@ -216,9 +227,10 @@ def main() -> None:
     # What a build started ends with it, also if it is stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        if options.edition:
-            sys.exit(build_one(options.edition, options.strict, options.drafts))
-        sys.exit(build(options.strict, options.drafts))
+        with said_if_refused(ROOT / "_build"):
+            if options.edition:
+                sys.exit(build_one(options.edition, options.strict, options.drafts))
+            sys.exit(build(options.strict, options.drafts))
     except KeyboardInterrupt:
         sys.exit(130)  # as the shell says it: ended by Ctrl-C
 

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "engine"))
 
 from sphinx_annotated.page.build.repository import Repository  # noqa: E402
+from writing import said_if_refused  # noqa: E402
 
 ON_GITHUB = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
 PICTURE = re.compile(rb"(?<=data:image/svg\+xml;base64,)[\w+/=]+")  # of a notebook
@@ -29,7 +30,12 @@ def move(root: Path, url: str) -> int:
     # The addresses of files and badges have the owner and the name, too.
     pairs = [(old.pages, new.pages), (_name(old), _name(new))]
     listed = ["git", "-C", str(root), "ls-files", "-z"]
-    names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    try:
+        names = subprocess.run(
+            listed, capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit(f"Git does not know the files in {root}. Clone the repository.")
     changed = 0
     for name in filter(None, names.split("\0")):
         before = (root / name).read_bytes()
@@ -57,4 +63,6 @@ def _name(repository: Repository) -> str:
 
 if __name__ == "__main__":
     url = sys.argv[1] if len(sys.argv) > 1 else ""
-    print(f"{move(ROOT, url.removesuffix('/').removesuffix('.git'))} files name {url}")
+    with said_if_refused(ROOT):
+        count = move(ROOT, url.removesuffix("/").removesuffix(".git"))
+    print(f"{count} files name {url}")

@@ -13,6 +13,10 @@ from keyword import iskeyword
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "engine"))
+
+from writing import said_if_refused  # noqa: E402
+
 CATALOGUE = "tests/library/catalogue.py"
 USED = ("Tensor",)  # what a new module imports
 LAST_OF_LAYERS = "    **{name: model(replace(config, layers=1))"
@@ -189,4 +193,5 @@ def main(chapter: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    with said_if_refused(ROOT):
+        main(*sys.argv[1:])

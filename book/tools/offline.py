@@ -31,12 +31,17 @@ from epub import epub  # noqa: E402
 from offline_links import FOLDER, found  # noqa: E402
 from online import moved  # noqa: E402
 from pdf import Title, pdf, title_page  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
+from playwright.sync_api import Error, sync_playwright  # noqa: E402
+from writing import said_if_refused, whole, write_whole  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 # Pagefind needs a server; the search page does not. The others are for a site.
 LEFT_OUT: tuple[str, ...] = (FOLDER, "_pagefind", "404.html", "robots.txt")
 LEFT_OUT += ("sitemap.xml", "_cards", "_headers", "feed.xml", "llms.txt")
+UNFOUND = (
+    "No PDF and no EPUB: no Chromium is here, and none could be installed. Install one, for example with: "
+    "apt-get install chromium"
+)
 SERVED = re.compile(  # preloading and policies need an origin, and files have none
     r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
 )
@@ -66,20 +71,23 @@ def write(strict: bool) -> None:
     start = time.monotonic()
     archive(SITE, folder / f"{name}.zip")
     with sync_playwright() as playwright:
-        browser = launched(playwright)
+        try:
+            browser = launched(playwright)
+        except (Error, OSError, subprocess.SubprocessError):
+            sys.exit(UNFOUND)
         content = pdf(SITE, pages, title, browser)
-        (folder / f"{name}.pdf").write_bytes(content)
-        (folder / f"{name}.epub").write_bytes(epub(SITE, pages, title, browser))
+        write_whole(folder / f"{name}.pdf", content)
+        write_whole(folder / f"{name}.epub", epub(SITE, pages, title, browser))
         for language in editions:
             own = EDITIONS / language.code / FOLDER  # from where the build brings it
             own.mkdir(exist_ok=True)
             archive(SITE, own / f"{name}-{language.code}.zip", language.code)
             title, own_pages = edition(language, toc["root"], pages, config)
             content = epub(SITE, own_pages, title, browser)
-            (own / f"{name}-{language.code}.epub").write_bytes(content)
+            write_whole(own / f"{name}-{language.code}.epub", content)
             if language in printed:
                 content = pdf(SITE, own_pages, title, browser)
-                (own / f"{name}-{language.code}.pdf").write_bytes(content)
+                write_whole(own / f"{name}-{language.code}.pdf", content)
         browser.close()
     print(f"{time.monotonic() - start:.0f} s. In {folder}:")
     for each in found(SITE):
@@ -116,13 +124,16 @@ def _can_be_printed(language: Language) -> bool:
 
 def archive(site: Path, target: Path, language: str = "") -> None:
     """Archive the site's files in a language, changed so that they need no server."""
-    with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
+    with (
+        whole(target) as part,
+        ZipFile(part, "w", ZIP_DEFLATED, compresslevel=9) as zipped,
+    ):
         for name in _files(site, language):
             path, inside = site / name, f"{target.stem}/{name.as_posix()}"
             if path.suffix == ".html":
                 zipped.writestr(inside, on_disk(path.read_text(encoding="utf-8")))
             elif name.name == "documentation_options.js":
-                zipped.writestr(inside, without_summaries(path.read_text()))
+                zipped.writestr(inside, without_summaries(path.read_text("utf-8")))
             elif name.name == "primer.css":
                 zipped.writestr(inside, with_its_fonts(path.read_text("utf-8")))
             else:
@@ -165,4 +176,5 @@ def with_its_fonts(style: str) -> str:
 
 
 if __name__ == "__main__":
-    write(strict="--strict" in sys.argv)
+    with said_if_refused(SITE / FOLDER):
+        write(strict="--strict" in sys.argv)

@@ -27,6 +27,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -169,7 +170,12 @@ class Builder:
 # -- the server ----------------------------------------------------------------------------
 
 
-OWN_NAMES = ("localhost", "127.0.0.1")
+def is_own(host: str) -> bool:
+    """Return whether the host that a request names is this machine."""
+    with suppress(ValueError):
+        name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+        return name == "localhost" or ip_address(name).is_loopback
+    return False
 
 
 @dataclass
@@ -194,8 +200,7 @@ class Handler(SimpleHTTPRequestHandler):
         """
         if not super().parse_request():
             return False
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
-        if host not in OWN_NAMES:
+        if not is_own(self.headers.get("Host", "")):
             self.send_error(421, "open http://localhost instead")
             return False
         return True
@@ -336,9 +341,11 @@ def serve(port: int) -> None:
     handler = partial(Handler, directory=str(SITE))
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        message = f"port {port} cannot be used ({error.strerror})"
-        sys.exit(f"{message}; try: make serve PORT={port + 1}")
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", error)
+        sys.exit(
+            f"port {port} cannot be used ({reason}); try any free one: make serve PORT=0"
+        )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     first_build()
     builder = Builder()

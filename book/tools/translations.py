@@ -27,6 +27,7 @@ from editions import catalogues as catalogue  # noqa: E402
 from editions.catalogues import CatalogueError, Count, Language, Message, key  # noqa: E402
 from editions.checks import has_label  # noqa: E402
 from sphinx_annotated.page.html.words import pattern, texts  # noqa: E402
+from writing import said_if_refused, write_whole  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
 SOURCES = (
@@ -121,8 +122,7 @@ def update(language: Language, now: dict[str, list[str]]) -> None:
     for domain, messages in catalogue.updated(language.catalogues(), now).items():
         path, text = language.path(domain), catalogue.written(messages, language.code)
         if not path.is_file() or path.read_text("utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+            write_whole(path, text.encode())
 
 
 Counts = dict[tuple[str, str], Count]  # by catalogue and context
@@ -181,4 +181,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with said_if_refused(LOCALE):
+        main()

@@ -26,6 +26,7 @@ from sphinx_annotated.take.compare import (  # noqa: E402
     Verdict,
 )
 from sphinx_annotated.take.notebook import reader_notebook  # noqa: E402
+from writing import said_if_refused, write_whole  # noqa: E402
 
 
 def chapters() -> list[Path]:
@@ -140,7 +141,13 @@ if __name__ == "__main__":
         sys.exit(str(error))
     for path in set(NOTEBOOKS.rglob("*.ipynb")) - set(written):
         path.unlink()
+<<<<<<< HEAD
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+=======
+    with said_if_refused(NOTEBOOKS):
+        for path, text in written.items():
+            write_whole(path, text.encode())
+>>>>>>> env
     print(f"{len(written)} notebooks in {NOTEBOOKS.relative_to(ROOT)}/")

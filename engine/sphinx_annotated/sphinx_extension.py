@@ -22,7 +22,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated import RELEASE, steps
-from sphinx_annotated.ends import name_places, say_and_end
+from sphinx_annotated.ends import name_places, say_and_end, say_early_ends
 from sphinx_annotated.page.build import chapters
 from sphinx_annotated.page.build.again import Again
 from sphinx_annotated.page.build.state import Memory
@@ -91,6 +91,7 @@ def style(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    say_early_ends(app)
     app.setup_extension("myst_nb")
     for value in CONFIGURATION:
         app.add_config_value(*value)

@@ -72,11 +72,36 @@ LOGGER = logging.getLogger(__name__)
 
 
 def wait(app: Sphinx, config: Any) -> None:
-    """Let one build at a time write to the folder of the output."""
+    """Let one build at a time write to the folder of the output.
+
+    What an earlier one left that did not end well is removed.
+    """
     out = Path(app.outdir)
     message = "Another build writes to the same folder. Waiting for its end."
     lock = _locked(out.with_name(f".building-{out.name}"), message)
-    app.connect("build-finished", lambda *_: lock.release(), priority=1000)
+    begun = out.with_name(f".begun-{out.name}")
+    if begun.is_file():
+        _remove_copies(out, begun.stat().st_mtime_ns)
+    begun.touch()
+
+    def end(_: Sphinx, exception: Exception | None) -> None:
+        if exception is None:
+            begun.unlink(missing_ok=True)
+        lock.release()
+
+    app.connect("build-finished", end, priority=1000)
+
+
+def _remove_copies(out: Path, since: int) -> None:
+    """Remove what a build has written since then and does not write again if it is there, cut or not.
+
+    That is what Sphinx and extensions copy, and what Sphinx notes. Their names begin with "_" or ".".
+    """
+    own = [path for sign in "_." for path in out.glob(f"{sign}*")]
+    for path in own + [path for folder in own for path in folder.rglob("*")]:
+        changed = path.lstat()
+        if not path.is_dir() and max(changed.st_mtime_ns, changed.st_ctime_ns) >= since:
+            path.unlink()
 
 
 def _locked(path: Path, message: str) -> FileLock:
@@ -110,10 +135,7 @@ def execute_chapters(
     try:
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
         check_names(jobs, state.root, notebooks)
-        folder = state.store.folder
-        waiting = "Another process executes the chapters. Waiting for their outputs."
-        with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
-            _execute_missing(state, jobs)
+        _execute_missing(state, jobs)
         for job in jobs:
             if job.docname not in state.unexecuted:
                 _check(state, job)
@@ -171,17 +193,28 @@ def _execute_missing(state: State, jobs: list[Job]) -> None:
     notice = _(UNEXECUTED) if state.app.config.annotated_say_unexecuted else ""
     state.unexecuted = {job.docname: notice for job in left}
     jobs = [job for job in jobs if job.docname not in state.unexecuted]
-    missing = [job for job in jobs if not state.is_current(job)]
-    state.executed = [job.docname for job in missing]
-    if missing:
+    if not all(map(state.is_current, jobs)):
+        waiting = "Another process executes chapters. Waiting for their outputs."
+        with _locked(_lock_of_outputs(state), waiting):
+            _execute(state, [job for job in jobs if not state.is_current(job)])
+
+
+def _lock_of_outputs(state: State) -> Path:
+    folder = state.store.folder
+    return folder.with_name(f"{folder.name}-lock")
+
+
+def _execute(state: State, jobs: list[Job]) -> None:
+    state.executed = [job.docname for job in jobs]
+    if jobs:
         config = state.app.config
         workers = config.annotated_workers or os.cpu_count() or 1
         timeout, say = config.annotated_timeout, _Progress()
         fonts = _fonts(state)
         errors = execute_all(
-            missing, state.store, state.root, workers, timeout, say, fonts
+            jobs, state.store, state.root, workers, timeout, say, fonts
         )
-        wrong = [error for error in errors if not _lacks_package(state, missing, error)]
+        wrong = [error for error in errors if not _lacks_package(state, jobs, error)]
         if wrong:
             raise AnnotatedError("\n" + "\n".join(str(error) for error in wrong))
 
@@ -345,11 +378,15 @@ def compare_copies(app: Sphinx, env: BuildEnvironment) -> None:
         for name, job in state.jobs.items()
         if name not in state.unexecuted
     }
-    folder = state.store.folder
-    waiting = "Another process compares copies with their modules. Waiting for its end."
-    with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
-        compared = Comparison(state.book, folder, app.config.annotated_timeout)
-        state.verdicts = dict(compared.verdicts(chapters))
+    timeout = app.config.annotated_timeout
+    compared = Comparison(state.book, state.store.folder, timeout)
+    state.verdicts = compared.kept(chapters)
+    if len(state.verdicts) < len(chapters):
+        waiting = (
+            "Another process compares copies with their modules. Waiting for its end."
+        )
+        with _locked(_lock_of_outputs(state), waiting):
+            state.verdicts = compared.verdicts(chapters)
 
 
 def _returned(state: State, job: Job) -> dict[str, list[Any]]:

@@ -281,6 +281,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"another sweep is running in {built}; wait for it, or stop it first")
     except ValueError as error:
         sys.exit(str(error))
+    except OSError as error:  # the records are as they were
+        path = error.filename2 or error.filename or results
+        reason = f"{path}: {error.strerror or error}"
+        sys.exit(
+            f"{reason}. Make room or change its rights; the same command continues"
+        )
     if failed:
         sys.exit(f"{failed} runs failed; the finished ones are recorded")
 

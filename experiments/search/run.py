@@ -282,6 +282,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(str(error))
     except Timeout:
         sys.exit("another search is running; wait for it, or stop it first")
+    except OSError as error:  # what is in the logs is whole
+        path = error.filename2 or error.filename or "A log"
+        reason = f"{path}: {error.strerror or error}"
+        sys.exit(
+            f"{reason}. Make room or change its rights; the same command continues"
+        )
 
 
 if __name__ == "__main__":

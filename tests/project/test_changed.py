@@ -65,6 +65,17 @@ def test_the_whole_project_is_checked_at_every_change() -> None:
     assert breaks("README.md", "tests/project/test_project.py")
 
 
+def test_a_folder_that_git_does_not_know_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed, "ROOT", tmp_path)
+    with pytest.raises(pytest.UsageError, match="Clone the repository"):
+        changed.changed_files()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(pytest.UsageError, match="Clone the repository"):
+        changed.changed_files()
+
+
 def test_with_everything_committed_the_last_commit_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

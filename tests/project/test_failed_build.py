@@ -1,5 +1,6 @@
 """A build that fails or is stopped ends, with all that it started."""
 
+import errno
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import build
 import pytest
+from writing import said_if_refused, whole
 
 TOOLS = Path(__file__).parents[2] / "book" / "tools"
 
@@ -24,7 +26,7 @@ import build
 
 STARTED = Path(__file__).with_name("started")
 
-def build_one(code, strict, drafts):
+def build_one(code, strict, drafts, executed=None):
     if code:  # the edition: its formulas' server keeps the edition's output open
         formulas = subprocess.Popen(["sleep", "600"])
         atexit.register(formulas.terminate)
@@ -32,6 +34,7 @@ def build_one(code, strict, drafts):
         written.write_text(str(formulas.pid))
         written.rename(STARTED)
         time.sleep(600)
+    executed()
     while not STARTED.exists():
         time.sleep(0.01)
     if strict:
@@ -107,3 +110,19 @@ def test_a_build_without_room_or_the_right_to_write_says_so_and_does_not_begin(
     monkeypatch.setattr(sys, "argv", ["build"])
     with pytest.raises(SystemExit, match="no room"):
         build.main()
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was_and_one_line_says_why(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "book.zip"
+    path.write_text("as it was")
+    message = "No space left on device. Make room"
+    with (
+        pytest.raises(SystemExit, match=message),
+        said_if_refused(tmp_path),
+        whole(path) as part,
+    ):
+        part.write_text("a part")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["as it was"]

@@ -219,7 +219,16 @@ def test_a_fork_has_its_own_address_in_every_file_after_one_command(
     tmp_path: Path,
 ) -> None:
     own, url = ADDRESS.removeprefix("https://github.com/"), "https://github.com/Me/n.b"
-    listed = ["git", "-C", str(ROOT), "grep", "-lI", own]
+    listed = [
+        "git",
+        "-C",
+        str(ROOT),
+        "grep",
+        "--no-index",
+        "--exclude-standard",
+        "-lI",
+        own,
+    ]
     done = subprocess.run(listed, capture_output=True, text=True, check=True)
     names = done.stdout.splitlines()
     assert {*AT_THE_ROOT, "_config.yml"} - {"CONTRIBUTING.md"} <= {*names}
@@ -243,6 +252,9 @@ def test_a_fork_has_its_own_address_in_every_file_after_one_command(
     for wrong in ("https://gitlab.com/me/book", f"{url}/tree/main", f"{url}.git/"):
         with pytest.raises(SystemExit, match="make fork URL="):
             fork.move(tmp_path, wrong)
+    shutil.rmtree(tmp_path / ".git")
+    with pytest.raises(SystemExit, match="Clone the repository"):
+        fork.move(tmp_path, url)
 
 
 def opened(path: Path) -> str:

@@ -60,8 +60,13 @@ def test_a_served_page_has_the_script_that_follows_builds_and_its_file_has_not(
     ("host", "status"),
     [
         ("localhost:8000", 200),
+        ("LOCALHOST.", 200),
         ("127.0.0.1", 200),
+        ("[::1]:8000", 200),
         ("evil.example:8000", 421),
+        ("localhost.evil.example", 421),
+        ("[2001:db8::1]:8000", 421),
+        ("[::1", 421),
         ("", 421),
     ],
 )
@@ -308,12 +313,13 @@ def test_an_interrupted_server_ends_without_a_traceback() -> None:
     assert server.returncode == 130
 
 
-def test_a_busy_port_gets_one_line_with_another_port() -> None:
+@pytest.mark.parametrize("port", [0, 70000], ids=["busy", "none"])
+def test_a_port_that_cannot_be_used_gets_one_line(port: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
-        port = busy.getsockname()[1]
+        port = port or busy.getsockname()[1]
         command = [sys.executable, "serve.py", str(port)]
         served = subprocess.run(command, cwd=TOOLS, stderr=subprocess.PIPE, text=True)
     assert served.returncode == 1
     assert served.stderr.startswith(f"port {port} cannot be used (")
-    assert served.stderr.endswith(f"; try: make serve PORT={port + 1}\n")
+    assert served.stderr.endswith("; try any free one: make serve PORT=0\n")
     assert served.stderr.count("\n") == 1

@@ -96,9 +96,10 @@ def test_colab_opens_the_chapters_own_notebook(site: Site, chapter: str) -> None
     start = f"https://colab.research.google.com/github/{repository}/blob/{branch}"
     for place in (".topbar__tools", ".page-tools"):
         for page, own in ((chapter, ""), (f"{EDITION}/{chapter}", f"{EDITION}/")):
-            assert f"{start}/{folder}/{own}{name}.ipynb" in linked(
-                site, page, place
-            ).values()
+            assert (
+                f"{start}/{folder}/{own}{name}.ipynb"
+                in linked(site, page, place).values()
+            )
 
 
 @every_chapter

@@ -41,7 +41,13 @@ NO_FORK = '__import__("os").register_at_fork = lambda **_: None'
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
 STOPPED = "Timeout ("  # as faulthandler writes it
 STACK = re.compile(r'File "([^"]+)", line (\d+)')  # as faulthandler writes it
-FIX = "Correct the line. Chapters already executed are kept."
+FIX = "Correct the line."
+KEPT = "Chapters already executed are kept."
+# Words of errors that come of the machine, as Python, the system and PyTorch write them.
+LACK = re.compile(
+    "memory|map segment|new thread|space left|read-only file|quota|open files", re.I
+)
+FREE = "If the machine lacks memory or room, free some, and build again. If not, correct the line."
 GRACE = 5  # seconds that a kernel has to write where it is, after its time
 STARTUP = 180  # seconds that a kernel may take to start on a busy machine
 KERNEL_ARGUMENTS = [
@@ -338,7 +344,9 @@ def _chapter_error(
     stack = "".join(output.get("text", "") for output in outputs)
     line = [lines[failed], *_frames(stack, trail), *found][-1]
     source = job.chapter.lines[line - 1].strip()
-    message = f"{what.ename}: {what.evalue}\n    {source}\n{FIX}"
+    what_is_wrong = f"{what.ename}: {what.evalue}"
+    fix = FREE if LACK.search(what_is_wrong) else FIX
+    message = f"{what_is_wrong}\n    {source}\n{fix} {KEPT}"
     if what.ename == "SystemExit" and what.evalue in ("", "0", "None"):
         message = f"the program ends here, and the code below never runs. Move this to the end.\n    {source}"
     return ChapterError(str(job.path), line, message)

@@ -84,8 +84,8 @@ class Program:
 
     def _become_child(self) -> None:
         os.close(self.pipe[0])
-        sys.stdout = open(self.pipe[1], "w", buffering=1)  # noqa: SIM115
-        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        sys.stdout = open(self.pipe[1], "w", 1, "utf-8")  # noqa: SIM115
+        sys.stderr = open(2, "w", 1, "utf-8", closefd=False)  # noqa: SIM115
         self.relays = []
         self.shell.showtraceback = lambda *_, **__: None
         self.shell.events.callbacks["post_execute"].clear()  # they show figures

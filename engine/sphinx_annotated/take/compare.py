@@ -94,12 +94,16 @@ class Comparison:
 
     def verdicts(self, chapters: dict[str, Chapter]) -> dict[str, Verdict]:
         """Return the verdict of each chapter, by its page."""
-        kept = {page: self._kept(page, each.key) for page, each in chapters.items()}
-        found = {page: verdict for page, verdict in kept.items() if verdict}
+        found = self.kept(chapters)
         ran = self._run({p: chapters[p] for p in chapters.keys() - found.keys()})
         for page, verdict in ran.items():
             self._keep(page, chapters[page].key, verdict)
         return found | ran
+
+    def kept(self, chapters: dict[str, Chapter]) -> dict[str, Verdict]:
+        """Return the verdicts that are known already."""
+        kept = {page: self._kept(page, each.key) for page, each in chapters.items()}
+        return {page: verdict for page, verdict in kept.items() if verdict}
 
     def _run(self, chapters: dict[str, Chapter]) -> dict[str, Verdict]:
         """Compare what the plain rule takes, and where that differs, more."""

@@ -7,6 +7,7 @@ import os
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -116,7 +117,7 @@ class Written:
     def update(self, notebooks: str) -> None:
         """Remove the files of documents that are no longer in the book, and record the others'."""
         before: dict[str, list[str]] = {}
-        if self.path.is_file():
+        with suppress(OSError, ValueError):  # none yet, or cut by a full disk
             before = json.loads(self.path.read_text(encoding="utf-8"))
         now = {
             docname: sorted(self._files(docname, notebooks))

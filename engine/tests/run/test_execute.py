@@ -155,10 +155,12 @@ def test_errors_are_listed_and_other_chapters_are_kept(shelf: New) -> None:
             ''',
             "three.py": '"""# Three"""\n\nimport lib.broken\n',
             "lib/broken.py": "raise ValueError('in the library')\n",
+            "four.py": '"""# Four"""\n\nx = bytearray(10**15)\n',
         }
     )
     done = book.build()
     assert done.code != 0
+    assert "x = bytearray(10**15)\nIf the machine lacks memory" in done.log
     assert (
         f"{book.root}/two.py:7: ZeroDivisionError: division by zero\n    return 1 / x"
         in done.log
@@ -168,10 +170,11 @@ def test_errors_are_listed_and_other_chapters_are_kept(shelf: New) -> None:
         in done.log
     )
     assert "Traceback" not in done.log
-    assert done.log.count("Chapters already executed are kept") == 2
+    assert done.log.count("Correct the line. Chapters already executed are kept") == 2
+    book.edit("four.py", "bytearray(10**15)", "1")
     book.edit("two.py", "f(0)", "f(1)")
     book.edit("lib/broken.py", "raise ValueError('in the library')", "x = 1")
-    assert book.well_built().executed() == ["three", "two"]
+    assert book.well_built().executed() == ["four", "three", "two"]
 
 
 def test_a_build_ends_with_all_that_is_invalid_python(shelf: New) -> None:

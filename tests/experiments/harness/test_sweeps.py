@@ -340,6 +340,15 @@ def test_plan_or_record_that_cannot_be_read_ends_the_command_with_its_error(
     assert re.match(r"\S+tiny\.toml: add what a plan needs", refusal(tmp_path))
 
 
+def test_folder_that_cannot_be_written_ends_the_command_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    folder_of(tmp_path, {"tiny": PLAN})
+    (tmp_path / "built").touch()
+    message = f"{tmp_path / 'built'}: File exists. Make room or change its rights"
+    assert message in refusal(tmp_path)
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "two", "1.5"])
 def test_number_of_cores_that_is_not_positive_is_refused(
     capsys: pytest.CaptureFixture[str], number: str

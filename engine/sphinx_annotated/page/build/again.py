@@ -20,7 +20,7 @@ from sphinx.util.logging import (
     is_suppressed_warning,
 )
 
-from sphinx_annotated.ends import UnwrittenError
+from sphinx_annotated.ends import is_refused, unwritten
 
 LINE = re.compile(
     r":(docstring of .*|\d*)$"
@@ -44,8 +44,8 @@ class Again(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         arguments = record.args if isinstance(record.args, tuple) else ()
         for error in arguments:
-            if isinstance(error, OSError):  # for Sphinx it is a warning
-                raise UnwrittenError(f"{arguments[0]}: {error.strerror}. Make room.")
+            if isinstance(error, OSError) and is_refused(error):  # Sphinx would warn
+                raise unwritten(self.app, error)
         record = copy(record)  # Sphinx adds the kind of a warning each time
         self.translator.filter(record)  # type: ignore[arg-type]
         path = LINE.sub("", str(getattr(record, "location", None) or ""))

@@ -28,7 +28,8 @@ def say_of(app: Sphinx, docname: str) -> Say | None:
     ]
     for other in found[1:]:
         found[0].add_fallback(other)
-    return found[0].gettext if found else None
+    # For gettext, the translation of an empty cell of a table is the head of the catalogue.
+    return (lambda text: text and found[0].gettext(text)) if found else None
 
 
 def words_of(docname: str) -> Say:
