@@ -141,13 +141,7 @@ if __name__ == "__main__":
         sys.exit(str(error))
     for path in set(NOTEBOOKS.rglob("*.ipynb")) - set(written):
         path.unlink()
-<<<<<<< HEAD
-    for path, text in written.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-=======
     with said_if_refused(NOTEBOOKS):
         for path, text in written.items():
             write_whole(path, text.encode())
->>>>>>> env
     print(f"{len(written)} notebooks in {NOTEBOOKS.relative_to(ROOT)}/")
