@@ -65,8 +65,9 @@ def selected(changed: set[Path], folders: list[Path]) -> set[Path]:
         if room_of(test) not in BUILDING
     ]
     found = {test for test in tests if belongs(changed, test)}
-    far = {test: distances(test, folders) for test in tests}
-    for file in changed:
+    code = [file for file in changed if file.suffix == ".py"]
+    far = {test: distances(test, folders) for test in tests} if code else {}
+    for file in code:
         reached = {test: steps[file] for test, steps in far.items() if file in steps}
         found |= {t for t in reached if reached[t] == min(reached.values())}
     return found

@@ -7,6 +7,7 @@ import changed
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow  # reads the imports of the whole project
 FOLDERS = [ROOT / name for name in (".", "engine", "engine/tests", "book", "tests")]
 
 
