@@ -31,7 +31,7 @@ def test_every_amount_of_text_that_a_finished_plan_reads_is_counted(
     every = {key(*amount) for amount in amounts(plans.values())}
     missing = {key(*amount) for amount in finished} - ENTRIES.keys()
     assert not missing, (
-        f"not counted: {missing}. Commit, and run .venv/bin/python -m experiments.harness.counts (20 minutes)"
+        f"not counted: {missing}. Commit, run .venv/bin/python -m experiments.harness.counts (10 minutes)"
     )
     assert ENTRIES.keys() <= every
     for data in ("characters", "code"):  # of subwords, where they are learned
