@@ -34,7 +34,7 @@ lint: $(READY)  ## style, imports, types and workflows
 	@$(RUN) -m mypy
 	@$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-check: lint  ## style, types, and the tests nearest to what you changed: one minute on two cores
+check: lint  ## style, types, and the tests nearest to what you changed: two minutes on two cores
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -p changed -m "not slow and not browser and not nightly"
 
 offline: book  ## the whole book as one PDF, as an EPUB and as an archive, into the site (by Chromium)

@@ -2,13 +2,14 @@
 
 A changed Python file selects the tests nearest to it: those that import it, or if none does, those that
 import it through one other module, and so on; `make test` runs the rest. Any other file, and a picture, which
-is imported by a computed name, selects the tests of its room. What changed is what git shows as not
+is imported by a computed name, selects the tests in `ROOMS`. What changed is what git shows as not
 committed, or the last commit if all is. A file of tests that is not selected is not even imported.
 """
 
 import ast
 import subprocess
 from collections import deque
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -17,16 +18,23 @@ import pytest
 from sphinx_annotated.read.modules import Module, Project, imported_names
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = {  # whose tests a file that is not Python belongs to
-    "labml_primer": "library",
-    "experiments": "experiments",
-    "benchmarks": "benchmarks",
-    "engine": "engine",
-    "book": "book",
+ROOMS = {  # the tests that a file that is not Python selects, by its folder
+    "labml_primer": ("tests/library",),
+    "experiments": tuple(
+        f"tests/experiments/{room}" for room in ("plans", "records", "chapters")
+    ),
+    "experiments/real_scale": ("tests/experiments/real_scale",),
+    "experiments/search": ("tests/experiments/search",),
+    "experiments/results/search": ("tests/experiments/search",),
+    "benchmarks": ("tests/benchmarks",),
+    "engine": ("engine/tests",),
+    "book": ("tests/book",),
+    "book/live": ("tests/experiments/live",),
+    "tests/library": ("tests/library",),
 }
 TESTS = [ROOT / "tests", ROOT / "engine" / "tests"]
 PICTURES = ROOT / "book" / "pictures"
-BUILDING = ("browser", "site")  # rooms whose tests need the built book
+BUILDING = ("tests/browser", "tests/site")  # their tests need the built book
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -62,11 +70,12 @@ def selected(changed: set[Path], folders: list[Path]) -> set[Path]:
         test
         for folder in TESTS
         for test in folder.rglob("test_*.py")
-        if room_of(test) not in BUILDING
+        if not is_in(test, BUILDING)
     ]
     found = {test for test in tests if belongs(changed, test)}
-    far = {test: distances(test, folders) for test in tests}
-    for file in changed:
+    code = [file for file in changed if file.suffix == ".py"]
+    far = {test: distances(test, folders) for test in tests} if code else {}
+    for file in code:
         reached = {test: steps[file] for test, steps in far.items() if file in steps}
         found |= {t for t in reached if reached[t] == min(reached.values())}
     return found
@@ -92,23 +101,21 @@ def git(*arguments: str) -> list[str]:
 
 
 def belongs(changed: set[Path], test: Path) -> bool:
-    """Return whether one of the files is the test or its conftest, or belongs to its room."""
-    room = room_of(test)
+    """Return whether one of the files is the test or its conftest, or selects it by its folder."""
     conftests = {folder / "conftest.py" for folder in test.parents}
-    if changed & ({test, ROOT / "pyproject.toml"} | conftests) or room == "project":
+    if changed & ({test} | conftests) or is_in(test, ["tests/project"]):
         return True
-    found_by_room = {f for f in changed if f.suffix != ".py" or PICTURES in f.parents}
-    return room in map(room_of, found_by_room)
-
-
-def room_of(file: Path) -> str | None:
-    """Return the folder of tests that a file belongs to; ``tests/library/search/x.svg`` is a part of one."""
-    name = file.relative_to(ROOT).as_posix()
-    if name.startswith("tests/"):
-        return name.split("/")[1]
-    return next(
-        (room for folder, room in ROOMS.items() if name.startswith(f"{folder}/")), None
+    others = {f for f in changed if f.suffix != ".py" or PICTURES in f.parents}
+    return any(
+        is_in(test, rooms)
+        for folder, rooms in ROOMS.items()
+        if any(is_in(file, [folder]) for file in others)
     )
+
+
+def is_in(file: Path, folders: Iterable[str]) -> bool:
+    """Return whether a file is in one of the project's folders."""
+    return any(file.is_relative_to(ROOT / folder) for folder in folders)
 
 
 def distances(test: Path, folders: list[Path]) -> dict[Path, int]:

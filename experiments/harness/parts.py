@@ -199,5 +199,8 @@ renamed; its name here stays."""
 def part(name: str) -> type[nn.Module]:
     """Return the class registered under `name`. Raises `ValueError` for an unknown name."""
     if name not in PARTS:
-        raise ValueError(f"unknown part {name!r}; known parts: {', '.join(PARTS)}")
+        raise ValueError(
+            f"unknown part {name!r}; known parts: {', '.join(PARTS)}. A new one is added to PARTS in "
+            "experiments/harness/parts.py"
+        )
     return PARTS[name]

@@ -7,6 +7,7 @@ import changed
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow  # reads the imports of the whole project
 FOLDERS = [ROOT / name for name in (".", "engine", "engine/tests", "book", "tests")]
 
 
@@ -51,7 +52,13 @@ def test_a_changed_file_that_is_not_python_selects_the_tests_of_its_room() -> No
         "tests/library/search/figures/any.svg",
         "tests/library/transformer/test_generation.py",
     )
-    assert not breaks("experiments/plans/any.toml", "engine/tests/page/test_code.py")
+    plan = "experiments/plans/any.toml"
+    assert breaks(plan, "tests/experiments/plans/test_plans.py")
+    assert breaks(plan, "tests/experiments/records/test_records.py")
+    assert not breaks(plan, "tests/experiments/search/test_search_runs.py")
+    assert not breaks(plan, "engine/tests/page/test_code.py")
+    search = "experiments/results/search/any.jsonl"
+    assert breaks(search, "tests/experiments/search/test_search_runs.py")
 
 
 def test_a_changed_picture_selects_the_tests_that_draw_it() -> None:

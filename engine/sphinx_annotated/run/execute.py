@@ -21,6 +21,10 @@ from sphinx_annotated.run.kernel import OURS, look_up, name_lines, prelude, run,
 from sphinx_annotated.run.shapes import positions
 from sphinx_annotated.run.store import Record, Store
 
+# Python 3.11 cannot parse in two threads at once: garbage collection in one lets the other in, and the first
+# ends with "AST constructor recursion depth mismatch".
+READING = threading.Lock()
+
 # The last cell: what the recorder saw, the CPU time of the run, and the values for the prose.
 # A chapter may have other values of all names, and other streams.
 HARVEST = """
@@ -122,8 +126,9 @@ def execute(
 
     Raises ``ChapterError`` at the first error.
     """
-    pieces = list(job.chapter.pieces())
-    asked = expressions(job.chapter, str(job.path))
+    with READING:
+        pieces = list(job.chapter.pieces())
+        asked = expressions(job.chapter, str(job.path))
     # The module line on which each of the notebook's cells starts.
     lines = [1, *(first_line(nodes[0]) for _, nodes in pieces), *asked.values(), 1]
     started = time.time()
@@ -142,6 +147,9 @@ def execute(
         name_lines(cells[:-1], job.path, root, starts(trail))
     outputs = [cell.outputs for cell in cells[1 : len(pieces) + 1]]
     harvest = json.loads(cells[-1].outputs[0]["data"]["text/plain"])
+    with READING:
+        places = positions(job.chapter)
+        modules = _imported(job, harvest["imported"], root, started)
     return Record(
         outputs=outputs,
         seconds=round(harvest["seconds"], 1),
@@ -149,8 +157,8 @@ def execute(
         versions=job.versions,
         shapes=harvest["shapes"],
         values=dict(zip(asked, cleaned(harvest["values"]), strict=True)),
-        positions=positions(job.chapter),
-        imported=_imported(job, harvest["imported"], root, started),
+        positions=places,
+        imported=modules,
         returned=harvest["returned"],
         **harvest["reads"],
     )

@@ -358,6 +358,44 @@ def test_chapters_whose_kernels_start_at_once_are_all_executed(tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+PARSE_SLOWLY = """
+import ast
+import threading
+import time
+
+parse, busy = ast.parse, threading.Lock()
+
+
+def slowly(*given, **settings):
+    assert busy.acquire(blocking=False), "two threads parse at once"
+    try:
+        time.sleep(0.3)
+        return parse(*given, **settings)
+    finally:
+        busy.release()
+
+
+ast.parse = slowly
+"""
+
+
+@pytest.mark.slow
+def test_no_two_threads_parse_at_once_which_python_3_11_cannot(tmp_path: Path) -> None:
+    (tmp_path / "shared.py").write_text("value = 1\n")
+    for name in ("one", "two"):
+        text = f'"""# {name}\n\n{{value}}`value`\n"""\n\nfrom shared import value\n'
+        (tmp_path / f"{name}.py").write_text(text)
+    program = PARSE_SLOWLY + TOGETHER.replace("threading.settrace(call)", "")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**environment(), "PYTHONPATH": str(ENGINE)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.slow
 def test_chapters_run_at_the_same_time(shelf: New) -> None:
     wait = '''

@@ -226,7 +226,8 @@ def test_no_selected_rate_is_the_lowest_or_highest_tried(
             if not (plan.unfinished or tuning) and len(plan.rates) > 1:
                 chosen = plan.rate(model, known)
                 assert min(plan.rates) < chosen < max(plan.rates), (
-                    f"{plan.name}: {name} does best at {chosen:g}, the last rate tried: add the next one"
+                    f"{plan.name}: {name} does best at {chosen:g}, the last rate tried: add the next one to "
+                    f"experiments/plans/{plan.name}.toml, and run make experiments ONLY={plan.name}"
                 )
 
 
@@ -291,8 +292,8 @@ def test_chapters_give_the_command_of_every_finished_plan_and_no_other(
     }
     for name in finished - {*named}:
         pytest.fail(
-            f"no chapter gives the command of {name}: write `make experiments ONLY={name}` where one shows "
-            "its runs, or let the plan be unfinished"
+            f"no chapter of experiments/chapters gives the command of {name}: write "
+            f"`make experiments ONLY={name}` where one shows its runs, or let the plan be unfinished"
         )
     assert {*named} <= families
 
