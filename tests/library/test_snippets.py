@@ -107,6 +107,7 @@ def written(folder: Path, parts: Iterable[str]) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # `make lint` checks the modules; each part is a minute, most of it for torch
 @every_part
 def test_every_copy_passes_mypy_as_strict_as_torch_allows(
     part: str, tmp_path: Path

@@ -216,7 +216,15 @@ def site_packages(python: str) -> str:
 @pytest.mark.parametrize(
     "name", ["feed_forward", pytest.param("generation", marks=pytest.mark.nightly)]
 )
-@pytest.mark.parametrize("kernel", LOCKS, ids=lambda lock: lock.stem, indirect=True)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(lock, marks=[pytest.mark.nightly] * (lock.stem != "colab"))
+        for lock in LOCKS
+    ],
+    ids=[lock.stem for lock in LOCKS],
+    indirect=True,
+)
 def test_a_notebook_runs_under_the_ipython_of_colab_and_under_the_current_one(
     name: str, kernel: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
