@@ -157,7 +157,9 @@ def test_the_epub_has_the_code_and_the_pictures_of_a_page(
 def test_figures_of_the_epub_need_no_style_and_have_no_links(files: Files) -> None:
     page = page_of(files, ATTENTION)
     assert not page.select("svg a, svg [class], svg [style], svg style")
-    (box, *_) = page.select('svg[aria-label="Multi-head attention"] rect[stroke]')
+    (box, *_) = page.select(
+        'svg[aria-label="Multi-head attention as shapes"] rect[stroke]'
+    )
     assert box["fill"] == "rgb(253, 252, 249)"
     assert float(str(box["stroke-width"]).removesuffix("px")) == 1.2
     assert not [name for name, content in files.items() if b"var(--" in content]
