@@ -149,6 +149,7 @@ def report(language: Language, found: Counts) -> Iterator[str]:
     yield f"{language.code}: {total}{note if total.left else ''}"
 
 
+@said_if_refused(LOCALE)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
@@ -166,10 +167,6 @@ def main() -> None:
             )
     except CatalogueError as error:
         sys.exit(str(error))
-    except PermissionError as error:
-        sys.exit(
-            f"{error.filename}: cannot be written. Give yourself the permission: chmod u+w."
-        )
     if not found:
         print(
             f'No language yet. Add {LOCALE.relative_to(ROOT)}/ja/language.toml, with a line: name = "日本語"'
@@ -181,5 +178,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with said_if_refused(LOCALE):
-        main()
+    main()
