@@ -42,7 +42,7 @@ from sphinx_annotated.take.compare import Chapter, Comparison, Verdict
 from sphinx_annotated.take.downloads import (
     Written,
     check_names,
-    committed_notebook,
+    opened_in_colab,
     write_downloads,
     write_outputs,
 )
@@ -350,7 +350,7 @@ def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Write pages again whose frame changed.
 
     These are all pages if the table of contents changed, which every page shows, and otherwise the chapters
-    whose notebook is new or gone.
+    whose notebook for Colab is another, new or gone.
     """
     state = state_of(env)
     _freeze()
@@ -358,10 +358,12 @@ def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
     before, had = state.memory.contents, state.memory.notebooks
     state.memory.contents = state.contents
     has = {
-        name for name, job in state.jobs.items() if committed_notebook(job, state.book)
+        name: opened_in_colab(app, job, state.book) for name, job in state.jobs.items()
     }
     state.memory.notebooks = has
-    return sorted(env.found_docs if before not in (None, state.contents) else had ^ has)
+    if before not in (None, state.contents):
+        return sorted(env.found_docs)
+    return sorted(name for name in has if had.get(name, "") != has[name])
 
 
 def compare_copies(app: Sphinx, env: BuildEnvironment) -> None:

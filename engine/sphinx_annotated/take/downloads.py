@@ -66,9 +66,7 @@ def write_downloads(
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = relative_uri(here, file)
         if start := book.repository.colab:
-            folder = f"{book.repository.notebooks}/{app.config.language}"
-            own = _committed(job, book.project.root, folder)
-            links["colab"] = start + (own or committed)
+            links["colab"] = start + opened_in_colab(app, job, book)
     return links
 
 
@@ -96,6 +94,13 @@ def committed_notebook(job: Job, book: Book) -> str | None:
     Its name is the chapter's, in the folder of notebooks or there in the chapter's own.
     """
     return _committed(job, book.project.root, book.repository.notebooks)
+
+
+def opened_in_colab(app: Sphinx, job: Job, book: Book) -> str:
+    """Return the committed notebook that Colab opens: of the page's language, else the usual one, or none."""
+    folder = f"{book.repository.notebooks}/{app.config.language}"
+    own = _committed(job, book.project.root, folder)
+    return own or committed_notebook(job, book) or ""
 
 
 def _committed(job: Job, root: Path, folder: str) -> str | None:

@@ -511,6 +511,30 @@ def test_a_notebook_that_was_committed_is_in_the_site_after_the_next_build(
     assert (second.root / notebook).is_file()
 
 
+SAYS_COLAB = """
+annotated_repository = {"url": "https://github.com/a/b"}
+language = "fr"
+def setup(app):
+    def say(app, name, template, context, doctree):
+        if context.get("chapter"):
+            print(f"Colab opens {context['chapter'].get('colab')}.")
+    app.connect("html-page-context", say, priority=900)
+"""
+
+
+@pytest.mark.slow
+def test_colab_opens_the_notebook_of_the_pages_language_once_it_is_committed(
+    shelf: Callable[..., Shelf],
+) -> None:
+    book = shelf({"one.py": '"""# One"""\n', "notebooks/one.ipynb": "{}"})
+    book.edit("conf.py", '"lib"', '"notebooks"')
+    book.configure(SAYS_COLAB)
+    start = "Colab opens https://colab.research.google.com/github/a/b/blob/main"
+    assert f"{start}/notebooks/one.ipynb." in book.well_built().log
+    book.write({"notebooks/fr/one.ipynb": "{}"})
+    assert f"{start}/notebooks/fr/one.ipynb." in book.well_built().log
+
+
 @pytest.mark.slow
 def test_a_difference_has_the_new_line_numbers_after_the_other_chapters_prose_changed(
     first: Built, second: Built

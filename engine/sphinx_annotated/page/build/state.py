@@ -55,13 +55,13 @@ class Kept:
     """What is kept from one build to the next: the table of contents, and for each page
 
     - ``digests``: that of its chapter when it was last read,
-    - ``notebooks``: whether the chapter had a committed notebook,
+    - ``notebooks``: the committed notebook that Colab opens, if there is one,
     - ``uses``: what it shows of modules, with the digests of that when it was last read.
     """
 
     contents: list[Entry] | None = None
     digests: dict[str, str] = field(default_factory=dict)
-    notebooks: set[str] = field(default_factory=set)
+    notebooks: dict[str, str] = field(default_factory=dict)
     uses: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -71,7 +71,7 @@ class Memory(Domain):
     name = "annotated"
     label = "Annotated modules"
     initial_data = {"kept": Kept()}  # noqa: RUF012
-    data_version = 2
+    data_version = 3
 
     def clear_doc(self, docname: str) -> None:
         """Forget what a page shows that is read again or gone."""
