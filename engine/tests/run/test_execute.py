@@ -369,7 +369,7 @@ parse, busy = ast.parse, threading.Lock()
 def slowly(*given, **settings):
     assert busy.acquire(blocking=False), "two threads parse at once"
     try:
-        time.sleep(0.3)
+        time.sleep(0.05)
         return parse(*given, **settings)
     finally:
         busy.release()
