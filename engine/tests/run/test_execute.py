@@ -344,18 +344,23 @@ sys.exit("".join(map(str, errors)) or 0)
 """
 
 
-@pytest.mark.slow
-def test_chapters_whose_kernels_start_at_once_are_all_executed(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / f"{name}.py").write_text(f'"""# {name}"""\n\nprint("{name}")\n')
+def run_well(program: str, folder: Path) -> None:
+    """Run a program in a folder, with the engine. It must end well."""
     done = subprocess.run(
-        [sys.executable, "-c", TOGETHER],
-        cwd=tmp_path,
+        [sys.executable, "-c", program],
+        cwd=folder,
         env={**environment(), "PYTHONPATH": str(ENGINE)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_chapters_whose_kernels_start_at_once_are_all_executed(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(f'"""# {name}"""\n\nprint("{name}")\n')
+    run_well(TOGETHER, tmp_path)
 
 
 PARSE_SLOWLY = """
@@ -385,15 +390,7 @@ def test_no_two_threads_parse_at_once_which_python_3_11_cannot(tmp_path: Path) -
     for name in ("one", "two"):
         text = f'"""# {name}\n\n{{value}}`value`\n"""\n\nfrom shared import value\n'
         (tmp_path / f"{name}.py").write_text(text)
-    program = PARSE_SLOWLY + TOGETHER.replace("threading.settrace(call)", "")
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**environment(), "PYTHONPATH": str(ENGINE)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_well(PARSE_SLOWLY + TOGETHER.replace("threading.settrace(call)", ""), tmp_path)
 
 
 @pytest.mark.slow
